@@ -79,6 +79,8 @@ enum class FaultInjection : std::uint8_t {
   departed_entry_stays_live,
   split_forgets_departure,
   covers_too_much,
+  shed_chain_is_not_copied,
+  rescue_is_left_out,
   checksum_is_not_checked,
   version_is_not_raised,
   unlocked_before_write,

@@ -99,11 +99,11 @@ void add_serve(CLI::App& store) {
   command->add_flag(
       "--take-keys", options->takes_keys,
       "With --join: contribute memory, and take half of the keys of one member, while\n"
-      "clients use them. Only with one copy, and without eviction");
+      "clients use them. Not with --eviction lru");
   command->add_flag("--hand-over", options->hands_over,
                     "After a signal, give all keys to another member before leaving, if one that\n"
-                    "has given none can take them. After a further signal it leaves without. Only "
-                    "with one copy, and without eviction");
+                    "has given none can take them. After a further signal it leaves without. Not\n"
+                    "with --eviction lru");
   command
       ->add_option("--cache", options->cache_mb,
                    "Megabytes for the locations of keys; 16 bytes hold one")

@@ -62,13 +62,13 @@ bool may_be_joined(const cast::PlaceOptions& place) {
 
 void check_moves(const ServeOptions& options) {
   if (!options.takes_keys && !options.hands_over) return;
-  const char* const option = options.takes_keys ? "--take-keys" : "--hand-over";
   if (options.takes_keys && !options.place.join)
     throw BadInput("--take-keys: a founder has its keys from the start; it is for one with --join");
   if (options.place.join && !options.takes_keys)
     throw BadInput("--hand-over: one that joins without --take-keys holds no keys");
-  if (options.copies != 1 || options.evicts)
-    throw BadInput(fmt::format("{}: keys move only with one copy, and without eviction", option));
+  if (options.evicts)
+    throw BadInput(fmt::format("{}: keys move only without eviction",
+                               options.takes_keys ? "--take-keys" : "--hand-over"));
 }
 
 /// Prints lines that begin with the member's name.
@@ -119,7 +119,7 @@ const char* further_signal(SignalGuard& signals) {
 }
 
 /// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
-std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
+std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, Printer& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
   StoreOperation leaving = store.leave();
   while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
@@ -131,7 +131,9 @@ std::string hand_over(Store& store, SignalGuard& signals, Printer& print) {
   }
   if (leaving.status() != remote::Status::not_allowed)
     return std::string(remote::describe(leaving.status()));
-  return holds_keys(store) ? "there is no other member that has keys and has given none" : "";
+  if (!holds_keys(store)) return {};
+  return copies == 1 ? "there is no other member that has keys and has given none"
+                     : "there are no two other members for both copies";
 }
 
 }  // namespace
@@ -175,7 +177,8 @@ void serve(ServeOptions options) {
   }
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
-  const std::string kept = options.hands_over ? hand_over(store, signals, print) : std::string();
+  const std::string kept =
+      options.hands_over ? hand_over(store, options.copies, signals, print) : std::string();
   cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));

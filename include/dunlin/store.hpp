@@ -41,6 +41,7 @@
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
 ///  STO-M1 A home that leaves, or gives keys away, loses no key, and calls on its keys go on.
+///  STO-M9 With copies: 2, each key that moves is at two homes at any time.
 ///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
 ///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
 ///         the members have removed.
@@ -71,8 +72,7 @@ struct StoreOptions {
   /// The same at all members.
   std::uint32_t homes = 0;
   /// Of a member that holds no keys at first: it contributes memory, too, so that take_keys(), or
-  /// the leave() of another, moves keys to it. May differ. Not with copies: 2, and not with
-  /// eviction.
+  /// the leave() of another, moves keys to it. May differ. Without effect with eviction.
   bool contributes = false;
   /// Memory that this member contributes, if it holds keys; may differ. The part without the index
   /// holds entries.
@@ -83,8 +83,7 @@ struct StoreOptions {
   /// keys it grows into the memory for entries, as long as the member polls.
   std::uint64_t expected_keys = 0;
   /// Members that hold each key: 1 or 2. The same at all members. With 2, a change has ended when
-  /// it is at two homes, and no key is lost by one death. Not with eviction; a StoreTransaction
-  /// only reads then.
+  /// it is at two homes, and no key is lost by one death. Not with eviction.
   std::uint32_t copies = 1;
   /// Of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
@@ -166,8 +165,9 @@ class Store {
   /// of an insert or erase may leave the count wrong by one.
   [[nodiscard]] StoreOperation count();
   /// Moves all keys of this member's part to the next home, while all members use them: this member
-  /// is a client then, and may leave its group. Goes on if the operation is given up. Not with
-  /// copies: 2, and not with eviction (`not_allowed`).
+  /// is a client then, and may leave its group. Goes on if the operation is given up. With
+  /// copies: 2, both copies move. `not_allowed`: the store evicts, or fewer other homes would be
+  /// left than a key has copies.
   [[nodiscard]] StoreOperation leave();
   /// Moves half of one home's keys to this member, which contributes memory though keys are hashed
   /// to others, while all members use them. Goes on if the operation is given up. `not_allowed`:

@@ -1,6 +1,9 @@
 #include "store/arrival.hpp"
 
+#include <algorithm>
 #include <limits>
+
+#include <dunlin/fabric/memory.hpp>
 
 #include "store/state.hpp"
 #include "store/steps.hpp"
@@ -16,13 +19,16 @@ void Arrival::begin() {
   status_ = Status::under_way;
   looks_at_ = 0;
   has_looked_ = has_found_ = has_refused_ = false;
+  refusals_.clear();
   began_ns_ = state_.fabric.now_ns();
   rest_ = {};
-  stage_ = Stage::look;
+  position_ = 0;
+  stage_ = state_.has_copies() ? Stage::clear : Stage::look;
   state_.look_again_soon();
 }
 
 bool Arrival::end(Status status) {
+  move_.stop();
   state_.fabric.abandon(done_);
   done_.reset();
   stage_ = Stage::ended;
@@ -52,6 +58,14 @@ std::size_t Arrival::poll() {
 bool Arrival::step() {
   if (!done_.finished()) return false;
   switch (stage_) {
+    case Stage::clear:
+      return clear();
+    case Stage::clearing:
+      return clearing();
+    case Stage::cleared:
+      if (move_.released() != Status::ok) return false;
+      stage_ = Stage::clear;
+      return true;
     case Stage::look:
       return look();
     case Stage::looked:
@@ -72,6 +86,32 @@ bool Arrival::step() {
       return false;
   }
   return false;
+}
+
+/// Else a key that is erased before this member gets it would come back.
+bool Arrival::clear() {
+  if (position_ == 0) state_.learn_own_gains();
+  stage_ = position_ < kAllPositions ? Stage::clearing : Stage::look;
+  if (stage_ == Stage::clearing) move_.begin(position_, {});
+  return true;
+}
+
+bool Arrival::clearing() {
+  const Status status = move_.step();
+  if (status == Status::under_way) return false;
+  if (status != Status::ok) return rest(Stage::clear);
+  std::byte* const at = move_.main();
+  const auto dropped = state_.drop_entries(at, std::nullopt, [&](std::uint64_t hash) {
+    const Rank home = state_.home_of(hash);
+    const std::uint64_t position = IndexShape::position_of(hash);
+    return !state_.homes_of(home, position).has(state_.fabric.rank()) &&
+           !state_.has_copies_of(home, position);
+  });
+  state_.lose_counts(dropped);
+  position_ = move_.end();
+  move_.release(memory::load(word_at(at + kVersionAt)) + (dropped.keys != 0 ? 1 : 0));
+  stage_ = Stage::cleared;
+  return true;
 }
 
 bool Arrival::post(const Operation& operation, Stage next) {
@@ -116,11 +156,15 @@ bool Arrival::looked() {
   has_looked_ = true;
   const auto word = [&](std::uint64_t at) { return header_[at / kWordBytes]; };
   const std::uint64_t moved = word(kMovedAt);
-  const bool goes_on = moved != 0 && moved < kGivenPositions &&
-                       leave_word::to(word(kLeaveAt)) == state_.fabric.rank();
+  const bool has_more =
+      moved < kGivenPositions || (state_.has_copies() && word(kDrainedAt) < kGivenPositions);
+  const bool goes_on =
+      moved != 0 && has_more && leave_word::to(word(kLeaveAt)) == state_.fabric.rank();
   const auto keys = static_cast<std::int64_t>(word(kKeysAt));
   state_.learn_move(looks_at_, moved, leave_word::to(word(kLeaveAt)));
-  if (goes_on || (moved == 0 && (!has_found_ || keys > most_keys_))) {
+  state_.learn_drained(looks_at_, word(kDrainedAt));
+  const bool may_give = std::ranges::find(refusals_, looks_at_) == refusals_.end();
+  if (may_give && (goes_on || (moved == 0 && (!has_found_ || keys > most_keys_)))) {
     has_found_ = true;
     most_keys_ = goes_on ? std::numeric_limits<std::int64_t>::max() : keys;
     home_ = looks_at_;
@@ -148,11 +192,14 @@ bool Arrival::waited() {
   return true;
 }
 
-/// The home may have left, or given its keys to another member, before it saw this one's word.
+/// The home may have left, or given its keys to another member, before it saw this one's word. Or,
+/// with two copies, this member would get both of a key.
 bool Arrival::thanked() {
   if (done_.failed()) return rest(Stage::thank);
   const auto status = static_cast<Status>(ask_word::status(word_));
-  return status == Status::not_allowed ? look_anew() : end(status);
+  if (status != Status::not_allowed) return end(status);
+  refusals_.push_back(home_);
+  return look_anew();
 }
 
 }  // namespace dunlin::store

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <dunlin/remote.hpp>
 
+#include "store/chain_move.hpp"
 #include "store/format.hpp"
 #include "store/work.hpp"
 
@@ -17,7 +19,7 @@ struct State;
 
 class Arrival {
  public:
-  explicit Arrival(State& state) : state_(state) {}
+  explicit Arrival(State& state) : state_(state), move_(state) {}
   ~Arrival();
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
@@ -32,6 +34,9 @@ class Arrival {
 
  private:
   enum class Stage : std::uint8_t {
+    clear,  // with two copies: takes away what a home that died had begun to move here
+    clearing,
+    cleared,
     look,  // reads the header of each home in turn, and chooses the one with the most keys
     looked,
     ask,  // puts its word there, if no other member asks
@@ -44,6 +49,8 @@ class Arrival {
   };
 
   [[nodiscard]] bool step();
+  [[nodiscard]] bool clear();
+  [[nodiscard]] bool clearing();
   [[nodiscard]] bool look();
   [[nodiscard]] bool look_anew();
   [[nodiscard]] bool looked();
@@ -63,10 +70,13 @@ class Arrival {
   bool has_found_ = false;
   bool has_refused_ = false;  // a home has another layout
   std::uint64_t began_ns_ = 0;
-  Rank home_ = 0;  // that is asked
+  Rank home_ = 0;               // that is asked
+  std::vector<Rank> refusals_;  // have none for this member
   std::int64_t most_keys_ = 0;
   std::array<std::uint64_t, kIndexHeaderBytes / kWordBytes> header_{};
   std::uint64_t word_ = 0;
+  ChainMove move_;
+  std::uint64_t position_ = 0;  // of the next chain that is cleared
   Rest rest_;
   Completion done_;
 };

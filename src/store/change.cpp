@@ -28,7 +28,8 @@ constexpr std::uint64_t kRestOfThoseThatGiveWay = 16;  // times as long as that 
 bool State::lock(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  if (!is_hold(work.kind)) work.lock_word = lock_word::make(fabric.rank(), ++serial);
+  if (!is_hold(work.kind) && !work.has_lock_word)
+    work.lock_word = lock_word::make(fabric.rank(), ++serial);
   const bool done =
       post(op, work.home,
            std::array{compare_swap(work.home, region_of(work.main), work.main.offset + kLockAt, 0,
@@ -45,11 +46,19 @@ bool State::locked(StoreOperation& op) noexcept {
     work.stage = Stage::bucket;
     return true;
   }
+  // A move has this chain already: the home has more chains than this process knows.
+  if (work.kind == Kind::take_chain && work.before == work.lock_word) {
+    look_at_index_again(work.home);
+    work.stage = Stage::attach;
+    begin_rest(work.rest);
+    return false;
+  }
   // STO-V4: its holder may wait for a place in the queue that evictions fill.
   if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
     return end(op, Status::ok);
   ++seen.lock_waits;
-  if (is_copy(work.kind) && work.home < work.first && work.rest.times >= kTriesOfCopy)
+  if (is_copy(work.kind) && work.kind != Kind::take_chain && work.home < work.first &&
+      work.rest.times >= kTriesOfCopy)
     return end(op, Status::busy);
   work.stage = Stage::lock;
   begin_rest(work.rest);
@@ -74,6 +83,7 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::erase:
     case Kind::evict:
     case Kind::reap:
+    case Kind::drop_stray:
       break;
     case Kind::update: {
       const auto current =
@@ -101,6 +111,7 @@ bool State::decide(StoreOperation& op) noexcept {
     case Kind::hold_copy:
     case Kind::count:
     case Kind::raise_copy:
+    case Kind::take_chain:
     case Kind::leave:
     case Kind::take_keys:
       return end(op, Status::ok);
@@ -344,7 +355,8 @@ void State::build_erase(Work& work) noexcept {
 void State::build_unlock(Work& work, bool changed) noexcept {
   // A second home's chain has other keys, but no version in it is given twice.
   const std::uint64_t given = is_copy(work.kind) ? work.expected_version : 0;
-  work.unlock = {changed ? std::max(work.next_version, given) : 0, 0};
+  work.unlock = {changed ? std::max(work.next_version, given) : 0,
+                 work.keeps_lock ? work.lock_word : 0};
   const std::uint64_t at = work.main.offset;
   const RegionId region = region_of(work.main);
   work.add(changed ? write(work.home, region, at + kVersionAt, work.unlock.data(), 16)

@@ -1,6 +1,7 @@
 #include "store/copies.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -23,70 +24,6 @@ constexpr std::uint64_t kRestoreAgainNs = 1'000'000'000;
 
 }  // namespace
 
-// --- where a key is ------------------------------------------------------------------------------
-
-Rank State::first_from(Rank home) const noexcept {
-  for (std::uint32_t i = 0; i < members; ++i)
-    if (const Rank rank = (home + i) % members; progress.contains(rank)) return rank;
-  return home;
-}
-
-Rank State::first_home_of(std::uint64_t hash) const noexcept {
-  const Rank home = home_of(hash);
-  if (has_copies()) return first_from(home);
-  return has_changed_homes ? place_of(home, IndexShape::position_of(hash)) : home;
-}
-
-std::optional<Rank> State::second_home_of(std::uint64_t hash) const noexcept {
-  const Rank first = first_home_of(hash), second = first_from((first + 1) % members);
-  if (!has_copies() || second == first || !progress.contains(second)) return std::nullopt;
-  return second;
-}
-
-bool State::is_open(Rank rank) const noexcept {
-  const std::uint64_t opened =
-      rank == fabric.rank() && copies != nullptr ? copies->opened() : homes[rank].opened;
-  return opened >= progress.generation() || is_injected(FaultInjection::home_opens_at_once);
-}
-
-bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept {
-  if (is_lost(home, position)) return false;
-  if (!has_copies()) return place_of(home, position) != gone || !homes[gone].withdrawn;
-  if (homes[gone].withdrawn) return false;
-  return progress.contains(gone) || progress.contains(first_from(home));
-}
-
-bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
-  if (!has_copies() && progress.contains(place_of(home, position))) return false;
-  return has_looked(home) && (!has_copies() || homes[home].covered == 0);
-}
-
-Status State::know_home(Rank home, Rank at) noexcept {
-  const bool takes_over = has_copies() && at != home;
-  if (takes_over && !is_open(at)) look_at_index_again(at);
-  const Status known = know_index(at);
-  if (known != Status::ok || !takes_over) return known;
-  if (!is_open(at)) return Status::busy;
-  Home& one = homes[home];
-  const std::uint64_t generation = progress.generation();
-  if (one.looked_in == generation) return one.covered != 0 ? Status::ok : Status::lost;
-  if (!one.is_looking) {
-    one.look.reset();
-    one.is_looking =
-        fabric
-            .post(read(at, redo.id(), covered_at(homes[at].ranks, home), &one.covered, kWordBytes)
-                      .notify(one.look))
-            .all();
-    one.looks_in = generation;
-    if (!one.is_looking) return Status::under_way;
-  }
-  if (!one.look.finished()) return Status::under_way;
-  one.is_looking = false;
-  if (one.look.failed() || one.looks_in != generation) return Status::busy;
-  one.looked_in = generation;
-  return one.covered != 0 ? Status::ok : Status::lost;
-}
-
 // --- a change at the second home -----------------------------------------------------------------
 
 /// The batch for the first home is ready, under the lock of the key's chain there.
@@ -100,7 +37,14 @@ bool State::replicate(StoreOperation& op) noexcept {
 bool State::begin_copy(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (fault(work.home) != Status::ok) return end(op, fault(work.home));
+  const Status found = find_homes(home_of(work.hash), IndexShape::position_of(work.hash));
+  if (found == Status::busy) begin_rest(work.rest);
+  if (found == Status::busy || found == Status::under_way) return false;
   const std::optional<Rank> second = second_home_of(work.hash);
+  // What has moved from there, its header says to those that have not been told.
+  const Status known = second && *second != fabric.rank() ? know_index(*second) : Status::ok;
+  if (known == Status::under_way) return false;
+  if (second != second_home_of(work.hash)) return true;
   if (!second || is_injected(FaultInjection::change_is_not_copied)) return commit(op);
   if (idle_copies.empty()) {
     copy_operations.push_back(std::make_unique<StoreOperation>(*store));
@@ -167,8 +111,7 @@ void State::drop_copy(Work& work) noexcept {
 /// What the second home has is the key's value once the members agree that the first one is gone.
 bool State::fail_over(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  const bool may_stay = has_copies() || first_home_of(work.hash) == work.home;
-  if (progress.contains(work.home) && may_stay) {
+  if (progress.contains(work.home) && first_home_of(work.hash) == work.home) {
     begin_rest(work.rest);
     return false;
   }
@@ -181,35 +124,45 @@ bool State::fail_over(StoreOperation& op) noexcept {
 
 // --- after a death -------------------------------------------------------------------------------
 
-Copies::Copies(State& state) : state_(state) {
+Copies::Copies(State& state) : state_(state), rescue_(state), raises_(state) {
   members_changed();
   bool all_are_there = true;
   for (Rank rank = 0; rank < state_.members; ++rank)
     all_are_there = all_are_there && state_.progress.contains(rank);
   // All changes of the home before are made here, too, from the first one on.
   const Rank own = state_.fabric.rank();
-  const Rank before = own > 0 ? own - 1 : state_.members - 1;
-  if (all_are_there)
-    memory::store(
-        word_at(state_.redo.memory().data() + covered_at(state_.progress.capacity(), before)),
-        state_.progress.generation());
+  if (!all_are_there || own >= state_.members) return;
+  const Rank before = own > 0 ? own - 1 : static_cast<Rank>(state_.members - 1);
+  std::byte* const words = state_.redo.memory().data();
+  const std::uint64_t ranks = state_.progress.capacity();
+  memory::store(word_at(words + covered_at(ranks, state_.members, before)),
+                covered_word::make(0, kAllPositions));
+  memory::store(word_at(words + covered_last_at(ranks, state_.members, before)), kAllPositions);
 }
 Copies::~Copies() { state_.fabric.abandon(done_); }
 
+bool Copies::complete() const noexcept {
+  return is_complete_ && complete_in_ == state_.progress.generation();
+}
+
 void Copies::members_changed() {
   asks_ = 0;
-  has_asked_ = false;
+  has_asked_ = has_given_ = rescues_ = tells_ = false;
+  rescue_.stop();
+  raises_.begin();
   state_.fabric.abandon(done_);
   done_.reset();
   not_before_ns_ = 0;
   number_ = 0;
-  told_ = 0;
   has_looked_at_locks_ = false;
   prepared_.clear();
   held_.clear();
   has_failed_ = false;
   is_complete_ = false;
-  for (Lane& lane : lanes_) lane.keys.clear();
+  for (Lane& lane : lanes_) {
+    lane.keys.clear();
+    lane.raises.clear();
+  }
 }
 
 std::size_t Copies::poll() {
@@ -220,14 +173,58 @@ std::size_t Copies::poll() {
     return 0;
   }
   not_before_ns_ = 0;
+  // Else a chain could go to homes for which nothing is made here.
+  if ((state_.departure != nullptr && state_.departure->is_amid_chain()) ||
+      (state_.shedding != nullptr && state_.shedding->is_amid_chain())) {
+    try_later(kAskAgainNs);
+    return 0;
+  }
   return opened_ < generation ? open() : restore();
 }
 
 /// STO-C2: each member publishes the generation that it knows. One that knows of the death reads
-/// nothing any more from the home that is gone.
+/// nothing any more from the home that is gone. And each passes on what only it has (STO-M12).
 std::size_t Copies::open() {
   const std::uint64_t generation = state_.progress.generation();
+  if (!has_given_) {
+    const State::Home& own = state_.homes[state_.fabric.rank()];
+    if (own.moved_below > own.drained_below) {
+      if (!rescues_ && (!know_places() || !all_know(false))) return 0;
+      if (!rescues_) rescue_.begin();
+      rescues_ = true;
+      const Status status = rescue_.step();
+      if (status == Status::busy) try_later(kTellAgainNs);
+      if (status != Status::ok) return 0;
+      asks_ = 0;
+    }
+    memory::store(word_at(state_.index.memory().data() + kGaveAt), generation);
+    has_given_ = true;
+  }
+  if (!know_places() || !all_know(true) || !know_places()) return 0;
+  if (waits_for_prepared()) {
+    try_later(kAskAgainNs);
+    return 0;
+  }
+  opened_ = generation;
+  memory::store(word_at(state_.index.memory().data() + kOpenedAt), generation);
+  return 1;
+}
+
+/// Where the places of those that are gone have moved to.
+bool Copies::know_places() {
+  for (const std::uint64_t position : state_.bounds())
+    for (Rank rank = 0; rank < state_.members && position < kAllPositions; ++rank) {
+      const Status status = state_.find_place(rank, position);
+      if (status == Status::busy) try_later(kAskAgainNs);
+      if (status == Status::busy || status == Status::under_way) return false;
+    }
+  return true;
+}
+
+bool Copies::all_know(bool that_have_given) {
+  const std::uint64_t generation = state_.progress.generation();
   const RegionId index = state_.index.id();
+  const auto word = [&](std::uint64_t at) { return words_.at((at - kDrainedAt) / kWordBytes); };
   while (asks_ < state_.progress.capacity()) {
     if (asks_ == state_.fabric.rank() || !state_.progress.contains(asks_) ||
         !state_.fabric.connected(asks_, index)) {
@@ -237,22 +234,26 @@ std::size_t Copies::open() {
     if (!has_asked_) {
       done_.reset();
       has_asked_ =
-          state_.fabric.post(read(asks_, index, kGenerationAt, &word_, kWordBytes).notify(done_))
+          state_.fabric
+              .post(read(asks_, index, kDrainedAt, words_.data(), sizeof words_).notify(done_))
               .all();
       if (!has_asked_) break;
     }
-    if (!done_.finished()) return 0;
+    if (!done_.finished()) return false;
     has_asked_ = false;
-    if (done_.failed() || word_ < generation) break;
+    if (done_.failed() || word(kGenerationAt) < generation ||
+        (that_have_given && word(kGaveAt) < generation))
+      break;
+    // How far one has moved its keys: more do not go before all copies are made.
+    if (asks_ < state_.places) {
+      state_.learn_move(asks_, word(kMovedAt), leave_word::to(word(kLeaveAt)));
+      state_.learn_drained(asks_, word(kDrainedAt));
+    }
     ++asks_;
   }
-  if (asks_ < state_.progress.capacity() || waits_for_prepared()) {
-    try_later(kAskAgainNs);
-    return 0;
-  }
-  opened_ = generation;
-  memory::store(word_at(state_.index.memory().data() + kOpenedAt), generation);
-  return 1;
+  if (asks_ >= state_.progress.capacity()) return true;
+  try_later(kAskAgainNs);
+  return false;
 }
 
 std::uint64_t Copies::lock_of(std::uint64_t number) const noexcept {
@@ -282,21 +283,13 @@ std::size_t Copies::restore() {
         all_idle = false;
         continue;
       }
-      lane.under_way = false;
       ++done;
-      if (lane.operation->status() == Status::ok)
-        ++state_.seen.copies_restored;
-      else
-        has_failed_ = true;
+      end(lane);
     }
-    while (lane.keys.empty() && collect_next(lane)) continue;
-    if (lane.keys.empty()) continue;
-    if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
-    lane.under_way = true;
+    while (lane.keys.empty() && lane.raises.empty() && collect_next(lane)) continue;
+    if (lane.keys.empty() && lane.raises.empty()) continue;
     all_idle = false;
-    state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
-                 kNoExpiry, 0, nullptr);
-    lane.keys.pop_back();
+    begin_next(lane);
   }
   if (!all_idle) {
     state_.fabric.wake_at(state_.fabric.now_ns());
@@ -308,14 +301,54 @@ std::size_t Copies::restore() {
   }
   if (!has_failed_) {
     is_complete_ = tell_second_homes();
-    if (!is_complete_) try_later(kTellAgainNs);  // one that is not there yet must not keep us awake
+    complete_in_ = state_.progress.generation();
+    if (is_complete_)
+      memory::store(word_at(state_.index.memory().data() + kCompleteAt),
+                    state_.progress.generation());
     return done;
   }
   has_failed_ = false;
   number_ = 0;
-  told_ = 0;
   try_later(kRestoreAgainNs);
   return done;
+}
+
+void Copies::begin_next(Lane& lane) {
+  if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
+  lane.under_way = true;
+  lane.is_raising = lane.keys.empty();
+  if (lane.is_raising) {
+    const Raise& raise = lane.raises.back();
+    return state_.begin_at(*lane.operation,
+                           {.kind = Kind::raise_copy,
+                            .to = raise.to,
+                            .first = state_.fabric.rank(),
+                            .lock_word = lock_word::make(state_.fabric.rank(), ++state_.serial),
+                            .version = raise.version,
+                            .position = raise.from},
+                           std::string_view(), {});
+  }
+  state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
+               kNoExpiry, 0, nullptr);
+  lane.keys.pop_back();
+}
+
+void Copies::end(Lane& lane) {
+  lane.under_way = false;
+  const Status status = lane.operation->status();
+  if (!lane.is_raising) {
+    if (status == Status::ok)
+      ++state_.seen.copies_restored;
+    else
+      has_failed_ = true;
+    return;
+  }
+  if (lane.raises.empty()) return;  // the members have changed meanwhile
+  Raise& raise = lane.raises.back();
+  if (status == Status::ok) raise.from = state_.taken_below(*lane.operation);
+  // A lock there that has the lower rank is tried again.
+  if (status != Status::ok && status != Status::busy) has_failed_ = true;
+  if (raise.from >= raise.below || has_failed_) lane.raises.pop_back();
 }
 
 void Copies::try_later(std::uint64_t ns) noexcept {
@@ -325,34 +358,31 @@ void Copies::try_later(std::uint64_t ns) noexcept {
 
 /// They have a copy of all keys of which this home is the first one: they may take over.
 bool Copies::tell_second_homes() {
-  covered_ = state_.progress.generation();
-  for (; told_ < state_.members; ++told_) {
-    if (state_.first_from(told_) != state_.fabric.rank()) continue;
-    if (told_ != state_.fabric.rank() && state_.own_covered(told_) == 0)
-      continue;  // nor has this one
-    const Rank second = state_.first_from((state_.fabric.rank() + 1) % state_.members);
-    if (second == state_.fabric.rank()) continue;
-    if (state_.know_index(second) != Status::ok) return false;
-    const Operation tell =
-        write(second, state_.redo.id(), covered_at(state_.homes[second].ranks, told_), &covered_,
-              kWordBytes);
-    if (!state_.fabric.post(tell.notify(done_, Notify::remotely)).all()) return false;
+  if (!tells_) {
+    raises_.begin();
+    for (const KeyGroup& group : state_.groups_served({})) {
+      if (!group.now.second) continue;
+      const Rank second = *group.now.second;
+      if (state_.know_index(second) != Status::ok) {  // one that is not there yet
+        try_later(kTellAgainNs);
+        return false;
+      }
+      state_.claim(raises_, second, group.home, group.from, group.below);
+    }
+    tells_ = true;
   }
-  if (!done_.finished()) return false;
-  const bool all_know = !done_.failed();
-  if (!all_know) told_ = 0;  // all of them again, unless the members agree that one is gone
-  done_.reset();
-  return all_know;
-}
-
-bool Copies::serves(std::uint64_t hash) const noexcept {
-  const Rank own = state_.fabric.rank(), home = state_.home_of(hash);
-  return state_.first_from(home) == own && (home == own || state_.own_covered(home) != 0);
+  const Status status = raises_.step();
+  if (status == Status::busy) {
+    tells_ = false;
+    try_later(kTellAgainNs);
+  }
+  return status == Status::ok;
 }
 
 /// STO-C4. What holds a chain now may have begun when the second home was another one. Returns
 /// whether there was a chain to look at.
 bool Copies::collect_next(Lane& lane) {
+  if (number_ == 0) groups_ = state_.groups_served({});
   if (number_ < state_.main_headers()) {
     const std::uint64_t number = number_++, lock = lock_of(number);
     if (lock != 0)
@@ -378,6 +408,17 @@ void Copies::collect(Lane& lane, std::uint64_t number) {
       if (state_.first_home_of(hash) == state_.fabric.rank() && state_.second_home_of(hash))
         lane.keys.emplace_back(entry.key.begin(), entry.key.end());
     });
+  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
+  const std::uint64_t from = shape.begin_of(number);
+  const std::uint64_t below = shape.end_of(from, shape.depth_of(from));
+  const std::uint64_t version = memory::load(word_at(main + kVersionAt));
+  if (version == 0) return;
+  for (const KeyGroup& group : groups_)
+    if (group.now.second && group.from < below && group.below > from &&
+        std::ranges::none_of(lane.raises,
+                             [&](const Raise& one) { return one.to == *group.now.second; }))
+      lane.raises.push_back(
+          {.to = *group.now.second, .from = from, .below = below, .version = version});
 }
 
 }  // namespace dunlin::store

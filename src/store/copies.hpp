@@ -9,6 +9,11 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/operation.hpp>
 
+#include "store/format.hpp"
+#include "store/key_homes.hpp"
+#include "store/raises.hpp"
+#include "store/rescue.hpp"
+
 /// A home's work after deaths, in a store with two copies of each key (docs/store.md, STO-C1 to
 /// STO-C4): it serves the keys of which it has become the first home, once all members know of the
 /// death, and makes the second copies that are missing.
@@ -27,10 +32,8 @@ class Copies {
   std::size_t poll();
   /// The generation of the members in which this home serves keys of others.
   [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
-  /// Whether this home is the first one of the key.
-  [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
   /// Whether each key that this home holds first has a second copy.
-  [[nodiscard]] bool complete() const noexcept { return is_complete_; }
+  [[nodiscard]] bool complete() const noexcept;
 
  private:
   static constexpr std::size_t kLanes = 16;
@@ -39,14 +42,25 @@ class Copies {
     std::uint64_t number = 0;
     std::uint64_t lock = 0;
   };
+  /// No version of the chain is given again at the second home (STO-M3).
+  struct Raise {
+    Rank to = 0;
+    std::uint64_t from = 0;
+    std::uint64_t below = 0;
+    std::uint64_t version = 0;
+  };
   /// Of one chain at a time.
   struct Lane {
     std::vector<std::vector<std::byte>> keys;
+    std::vector<Raise> raises;  // after the keys
+    bool is_raising = false;
     std::unique_ptr<StoreOperation> operation;
     bool under_way = false;
   };
 
   std::size_t open();
+  [[nodiscard]] bool all_know(bool that_have_given);
+  [[nodiscard]] bool know_places();
   [[nodiscard]] bool waits_for_prepared();
   [[nodiscard]] std::uint64_t lock_of(std::uint64_t number) const noexcept;
   std::size_t restore();
@@ -54,24 +68,31 @@ class Copies {
   void try_later(std::uint64_t ns) noexcept;
   bool collect_next(Lane& lane);
   void collect(Lane& lane, std::uint64_t number);
+  void begin_next(Lane& lane);
+  void end(Lane& lane);
 
   State& state_;
   std::uint64_t opened_ = 0;
   // which members know of the death
   Rank asks_ = 0;
   bool has_asked_ = false;
-  std::uint64_t word_ = 0;
+  std::array<std::uint64_t, (kIndexHeaderBytes - kDrainedAt) / kWordBytes> words_{};
+  bool has_given_ = false;
+  bool rescues_ = false;
+  Rescue rescue_;
   bool has_looked_at_locks_ = false;
   std::vector<Held> prepared_;  // by transactions that may have happened
   Completion done_;
   std::uint64_t not_before_ns_ = 0;
   // second copies
   bool is_complete_ = false;
+  std::uint64_t complete_in_ = 0;  // generation
+  std::vector<KeyGroup> groups_;   // that this home serves, in this generation
   bool has_failed_ = false;
   std::uint64_t number_ = 0;  // of the next main header
   std::vector<Held> held_;    // of those before it, when it was their turn
-  Rank told_ = 0;
-  std::uint64_t covered_ = 0;
+  bool tells_ = false;
+  Raises raises_;
   std::array<Lane, kLanes> lanes_;
 };
 

@@ -7,7 +7,6 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "fault_injection.hpp"
-#include "store/own_chain.hpp"
 #include "store/state.hpp"
 #include "store/steps.hpp"
 
@@ -16,10 +15,6 @@ namespace dunlin::store {
 using remote::Status;
 
 Departure::~Departure() { state_.fabric.abandon(done_); }
-
-std::byte* Departure::main() const noexcept {
-  return state_.own_main(state_.homes[state_.fabric.rank()].shape.number_of(position_));
-}
 
 void Departure::publish(std::uint64_t state) noexcept {
   memory::store(word_at(state_.index.memory().data() + kLeaveAt), leave_word::make(state, to_));
@@ -32,10 +27,11 @@ bool Departure::rest(Stage next) {
   return false;
 }
 
-void Departure::unlock(std::uint64_t version) noexcept {
-  memory::store(word_at(main() + kVersionAt), version);
-  memory::store(word_at(main() + kLockAt), 0);
-  has_lock_ = false;
+bool Departure::post(const Operation& operation, Stage next) {
+  done_.reset();
+  if (!state_.fabric.post(operation.notify(done_)).all()) return rest(stage_);
+  stage_ = next;
+  return true;
 }
 
 void Departure::begin() {
@@ -46,18 +42,11 @@ void Departure::begin() {
 }
 
 bool Departure::end(Status status) {
-  if (has_lock_) unlock(memory::load(word_at(main() + kVersionAt)));
-  if (is_under_way_) operation_->abandon();
-  is_under_way_ = false;
+  move_.stop();
+  raises_.begin();
+  telling_.stop();
   state_.fabric.abandon(done_);
   done_.reset();
-  copied_.clear();
-  if (stage_ == Stage::locked) {  // it may get the lock yet
-    const Rank own = state_.fabric.rank();
-    const Place at = state_.main_header(own, state_.homes[own].shape.number_of(position_));
-    state_.mends.push_back({own, at.at(kLockAt), lock_word_});
-    state_.look_again_soon();
-  }
   const bool has_left = state_.homes[state_.fabric.rank()].moved_below == kAllPositions;
   publish(has_left ? leave_word::kHasLeft : 0);
   stage_ = Stage::ended;
@@ -74,6 +63,13 @@ void Departure::answer(Status status) noexcept {
   memory::store(ask, ask_word::answered(memory::load(ask), static_cast<std::uint8_t>(status)));
 }
 
+/// Whether the positions have moved, and nothing is second here any more.
+bool Departure::is_done() const noexcept {
+  const State::Home& home = state_.homes[state_.fabric.rank()];
+  return home.moved_below >= limit_ &&
+         (!state_.has_copies() || home.drained_below >= home.moved_below);
+}
+
 /// Begins what it has been asked for, when nothing else is under way.
 void Departure::look_at_ask() {
   std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
@@ -86,20 +82,22 @@ void Departure::look_at_ask() {
   gives_ = !std::exchange(leaves_next_, false);
   const State::Home& home = state_.homes[state_.fabric.rank()];
   limit_ = gives_ ? kGivenPositions : kAllPositions;
-  const bool has_given =
-      home.moved_below != 0 && (home.moved_below >= limit_ || home.moved_to != by);
+  const bool has_given = home.moved_below != 0 && (is_done() || home.moved_to != by);
   if (gives_ && (by >= state_.places || has_given)) {
     gives_ = false;
     return answer(Status::not_allowed);
   }
   if (gives_) to_ = by;
   stage_ = Stage::claim;
+  is_over_ = false;
+  why_ = Status::ok;
   rest_ = {};
 }
 
-/// STO-M5. What is at a home that has died is lost; the other keys stay here.
+/// STO-M5. With one copy, what is at a home that has died is lost; the other keys stay here.
 void Departure::look_at_members() {
-  if (stage_ > Stage::asked && stage_ < Stage::ended && state_.is_gone(to_)) end(Status::lost);
+  const bool moves = stage_ >= Stage::ready && stage_ <= Stage::gone;
+  if (moves && state_.is_gone(to_)) is_over_ = true;
 }
 
 std::size_t Departure::poll() {
@@ -113,118 +111,129 @@ std::size_t Departure::poll() {
 bool Departure::step() {
   switch (stage_) {
     case Stage::claim:
-      publish(leave_word::kMoves);
-      // STO-M4: its own word before it reads those of the others.
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      asks_ = 0;
-      stage_ = Stage::ask;
-      return true;
-    case Stage::ask:
-      return ask();
-    case Stage::asked:
-      return asked();
-    case Stage::lock:
-      return lock();
-    case Stage::locked:
-      return locked();
-    case Stage::copy:
-      return copy();
-    case Stage::undo:
-      return undo();
+      return claim();
+    case Stage::turn:
+      return take_turn();
+    case Stage::ready:
+    case Stage::readied:
+    case Stage::move:
     case Stage::raise:
-      return raise();
-    case Stage::cover:
-      return cover();
-    case Stage::covered:
-      return covered();
+    case Stage::release:
     case Stage::gone:
-      return correct_counters();
+      return step_of_chain();
     case Stage::tell:
-      return tell();
-    case Stage::told:
+    case Stage::drained:
       return told();
-    case Stage::heard:
-      return heard();
+    case Stage::ask:
+    case Stage::asked:
+    case Stage::await:
+    case Stage::awaited:
+    case Stage::sweep:
+    case Stage::sweeping:
+    case Stage::swept:
+      return step_of_copies();
     case Stage::ended:
       return false;
   }
   return false;
 }
 
-// --- one home leaves at a time, and chooses the next one -----------------------------------------
-
-bool Departure::read_word(Rank rank, std::uint64_t at, Stage next) {
-  done_.reset();
-  const bool all =
-      state_.fabric.post(read(rank, state_.index.id(), at, &word_, kWordBytes).notify(done_)).all();
-  if (!all) return rest(stage_);
-  stage_ = next;
-  return true;
-}
-
-bool Departure::ask() {
-  const Rank own = state_.fabric.rank();
-  while (asks_ < state_.places && (asks_ == own || !state_.progress.contains(asks_) ||
-                                   !state_.fabric.connected(asks_, state_.index.id())))
-    ++asks_;
-  if (asks_ == state_.places) return choose();
-  done_.reset();
-  const bool all =
-      state_.fabric
-          .post(
-              read(asks_, state_.index.id(), kLeaveAt, words_.data(), sizeof words_).notify(done_))
-          .all();
-  if (!all) return rest(stage_);
-  stage_ = Stage::asked;
-  return true;
-}
-
-/// Of two that leave at once, the one with the lower rank is first.
-bool Departure::asked() {
-  if (!done_.finished()) return false;
-  if (done_.failed()) return rest(Stage::ask);
-  state_.learn_move(asks_, words_[2], leave_word::to(words_[0]));
-  const bool moves = (words_[0] & leave_word::kMoves) != 0;
-  if (moves && asks_ < state_.fabric.rank()) {
-    publish(0);
-    return rest(Stage::claim);
+bool Departure::step_of_chain() {
+  switch (stage_) {
+    case Stage::ready:
+      return ready();
+    case Stage::readied:
+      return readied();
+    case Stage::move:
+      return move();
+    case Stage::raise:
+      return raise();
+    case Stage::release:
+      if (move_.released() != Status::ok) return false;
+      stage_ = Stage::gone;
+      return true;
+    default:
+      return is_counted();
   }
-  if (moves) return rest(Stage::ask);
-  ++asks_;
-  stage_ = Stage::ask;
+}
+
+// --- one home at a time, and which is the next one -----------------------------------------------
+
+/// STO-M4: its own word before it reads those of the others.
+bool Departure::claim() {
+  publish(leave_word::kMoves);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  turn_.begin();
+  stage_ = Stage::turn;
   return true;
+}
+
+bool Departure::take_turn() {
+  switch (turn_.step()) {
+    case Status::ok:
+      return choose();
+    case Status::busy:
+      return rest(Stage::turn);
+    case Status::conflict:  // of two at once, the one with the lower rank is first
+      publish(0);
+      return rest(Stage::claim);
+    default:
+      return false;
+  }
 }
 
 bool Departure::choose() {
   const Rank own = state_.fabric.rank();
   State::Home& home = state_.homes[own];
+  const bool has_moved = home.moved_below >= limit_;
   if (home.moved_below != 0) {
     // A part has moved before, and what comes then follows it.
     to_ = state_.moved_place(home.moved_to, home.moved_below);
   } else if (!gives_) {
     bool must_wait = false;
     const std::optional<Rank> next = next_home(must_wait);
-    if (must_wait) return rest(Stage::ask);
+    if (must_wait) return rest(Stage::turn);
     if (!next) return end(Status::not_allowed);
     to_ = *next;
   }
-  if (state_.is_gone(to_)) return end(Status::lost);
+  if (state_.is_gone(to_) && !(state_.has_copies() && has_moved)) return end(Status::lost);
   if (state_.homes[to_].moved_below != 0 && home.moved_below == 0) return end(Status::not_allowed);
-  const Status known = state_.know_index(to_);
-  if (known == Status::under_way) return rest(Stage::ask);
+  const Status known = has_moved ? Status::ok : state_.know_index(to_);
+  if (known == Status::under_way) return rest(Stage::turn);
   if (known != Status::ok) return end(known);
-  if (!state_.growth->is_idle()) return rest(Stage::ask);  // it ends what it has begun
-  if (operation_ == nullptr) operation_ = std::make_unique<StoreOperation>(*state_.store);
-  position_ = home.moved_below;
-  stage_ = position_ >= limit_ ? Stage::tell : Stage::lock;
+  if (!state_.growth->is_idle()) return rest(Stage::turn);  // it ends what it has begun
+  find_groups();
+  if (!may_go()) return end(Status::not_allowed);
   publish(leave_word::kMoves);  // and where to
-  asks_ = 0;
+  position_ = home.moved_below;
+  complete_in_ = UINT64_MAX;
+  rest_ = {};
+  stage_ = Stage::ready;
   return true;
 }
 
+/// With two copies, each key keeps two homes; and what another home has begun comes first.
+bool Departure::may_go() const {
+  if (!state_.has_copies()) return true;
+  const Rank own = state_.fabric.rank();
+  for (Rank rank = 0; rank < state_.places; ++rank)
+    if (rank != own && state_.progress.contains(rank) &&
+        state_.homes[rank].moved_below > state_.homes[rank].drained_below)
+      return false;
+  return keep_both();
+}
+
+bool Departure::keep_both() const {
+  return !state_.has_copies() || std::ranges::all_of(groups_, [](const KeyGroup& one) {
+    return one.then.second.has_value();
+  });
+}
+
 /// The next member, in the order of ranks, that has memory for keys and has given none away.
+/// With two copies rather one that does not have them already: it would get them once more.
 std::optional<Rank> Departure::next_home(bool& must_wait) {
   const Rank own = state_.fabric.rank();
+  std::optional<Rank> found;
   for (std::uint32_t i = 1; i < state_.places; ++i) {
     const auto rank = static_cast<Rank>((own + i) % state_.places);
     if (state_.is_gone(rank)) continue;
@@ -235,260 +244,205 @@ std::optional<Rank> Departure::next_home(bool& must_wait) {
       if (must_wait) return std::nullopt;
       if (known != Status::ok) continue;  // a client
     }
-    if (state_.homes[rank].moved_below == 0) return rank;
+    if (state_.homes[rank].moved_below != 0) continue;
+    to_ = rank;
+    find_groups();
+    if (!keep_both()) continue;
+    const bool is_second = std::ranges::any_of(
+        groups_, [&](const KeyGroup& group) { return group.now.second == rank; });
+    if (!state_.has_copies() || !is_second) return rank;
+    if (!found) found = rank;
   }
-  return std::nullopt;
+  return found;
 }
 
 // --- one chain -----------------------------------------------------------------------------------
 
-bool Departure::lock() {
-  const Rank own = state_.fabric.rank();
-  const Place at = state_.main_header(own, state_.homes[own].shape.number_of(position_));
-  lock_word_ = lock_word::make(own, ++state_.serial);
-  before_ = 0;
-  done_.reset();
-  const bool all = state_.fabric
-                       .post(compare_swap(own, state_.region_of(at), at.offset + kLockAt, 0,
-                                          lock_word_, &before_)
-                                 .notify(done_))
-                       .all();
-  if (!all) return rest(Stage::lock);
-  stage_ = Stage::locked;
+/// One that has failed is waited for until the members agree.
+bool Departure::look_for_home() {
+  const auto has_no_part = [&](Rank rank) {
+    if (rank == state_.fabric.rank() || !state_.progress.contains(rank) ||
+        state_.homes[rank].is_client)
+      return true;
+    return !state_.fabric.failed(rank) &&
+           (state_.homes[rank].withdrawn || !state_.fabric.connected(rank, state_.index.id()));
+  };
+  while (asks_ < state_.places && has_no_part(asks_)) ++asks_;
+  return asks_ < state_.places;
+}
+
+/// A member that has joined later may have no words for homes.
+bool Departure::is_client(Rank rank, bool& must_wait) {
+  if (rank < state_.members) return false;
+  const Status known = state_.know_index(rank);
+  must_wait = known == Status::under_way;
+  return !must_wait && known != Status::ok;
+}
+
+/// The home that gets the keys is gone. Another one can get them if that one has none of them.
+bool Departure::give_up(Status why) {
+  const std::uint64_t moved = state_.homes[state_.fabric.rank()].moved_below;
+  const bool has_another = why == Status::lost && !gives_;
+  if (moved == 0 && !has_another) return end(why);
+  if (moved != 0 && !state_.has_copies()) return end(why);
+  move_.stop();
+  raises_.begin();
+  is_over_ = false;
+  if (moved != 0) {  // the other homes still take their part of what has moved
+    limit_ = moved;
+    why_ = why;
+    return rest(Stage::ready);
+  }
+  return rest(Stage::claim);
+}
+
+void Departure::find_groups() {
+  groups_ = state_.groups_served(
+      {.mover = state_.fabric.rank(), .to = to_, .has_moved = true, .is_shed = false});
+}
+
+/// STO-M9. With two copies, no chain moves while copies are missing: the home that goes may have
+/// the last one.
+bool Departure::ready() {
+  if (is_over_ && (!state_.has_copies() || position_ < limit_)) return give_up(Status::lost);
+  if (position_ >= limit_) return tell(0, Stage::tell);
+  const std::uint64_t now = state_.progress.generation();
+  if (complete_in_ != now && state_.has_copies()) {
+    if (!state_.copies->complete()) return rest(Stage::ready);
+    if (std::exchange(generation_, now) != now) asks_ = 0;
+    if (look_for_home()) {
+      bool must_wait = false;
+      if (is_client(asks_, must_wait)) {
+        ++asks_;
+        return true;
+      }
+      if (must_wait) return rest(Stage::ready);
+      return post(read(asks_, state_.index.id(), kCompleteAt, &word_, kWordBytes), Stage::readied);
+    }
+    asks_ = 0;
+  }
+  if (complete_in_ != now) find_groups();
+  if (!keep_both()) return give_up(Status::not_allowed);  // others have died meanwhile
+  complete_in_ = now;
+  move_.begin(position_, groups_);
+  stage_ = Stage::move;
   return true;
 }
 
-bool Departure::locked() {
+bool Departure::readied() {
   if (!done_.finished()) return false;
-  if (done_.failed()) return end(Status::lost);  // its own failure
-  if (before_ != 0) return rest(Stage::lock);
-  has_lock_ = true;
-  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
-  end_ = shape.end_of(position_, shape.depth_of(position_));
-  raised_below_ = position_;
-  collect();
-  stage_ = Stage::copy;
+  if (done_.failed() || word_ < generation_) return rest(Stage::ready);
+  ++asks_;
+  stage_ = Stage::ready;
   return true;
 }
 
-/// All keys of the chain, and those that an earlier attempt has copied and that are gone since.
-void Departure::collect() {
-  keys_.clear();
-  next_ = 0;
-  std::byte* const at = main();
-  for (const std::byte* const bucket : OwnChain(state_, at))
-    state_.see_bucket(at, bucket, [&](const StoreEntry& entry) {
-      if (entry.ttl_ns == 0 || !state_.serves(hash_of(entry.key))) return;
-      keys_.push_back({.bytes = {entry.key.begin(), entry.key.end()},
-                       .value = {entry.value.begin(), entry.value.end()},
-                       .version = entry.version,
-                       .ttl_ns = entry.ttl_ns});
-    });
-  for (const auto& key : copied_)
-    if (std::ranges::none_of(keys_, [&](const Key& one) { return one.bytes == key; }))
-      keys_.push_back({.bytes = key, .value = {}, .is_there = false});
-}
-
-/// Of the operation at the other home. If it has failed, gives the lock back, so that members which
-/// hold a lock there and want this one go on.
-bool Departure::has_ended(bool& goes_on) {
-  goes_on = false;
-  if (!operation_->finished()) return false;
-  is_under_way_ = false;
-  const Status status = operation_->status();
-  if (status == Status::ok) return true;
-  const bool has_failed = status == Status::lost && state_.fault(to_) != Status::ok;
-  unlock(memory::load(word_at(main() + kVersionAt)));
-  if (status == Status::busy || has_failed) {
-    goes_on = rest(Stage::lock);
-    return false;
-  }
-  why_ = status;
-  stage_ = Stage::undo;
-  goes_on = true;
-  return false;
-}
-
-/// Takes the chain's copies back, as its keys may move elsewhere later.
-bool Departure::undo() {
-  if (is_under_way_) {
-    if (!operation_->finished()) return false;
-    is_under_way_ = false;
-    const Status status = operation_->status();
-    if (status == Status::busy || (status == Status::lost && state_.fault(to_) != Status::ok))
-      return rest(Stage::undo);
-    if (status != Status::ok) return end(why_);
-    copied_.pop_back();
-  }
-  if (copied_.empty()) return end(why_);
-  is_under_way_ = true;
-  state_.begin_move(*operation_, Kind::copy_erase, std::span<const std::byte>(copied_.back()), {},
-                    kNoExpiry, 0, to_);
-  return true;
-}
-
-bool Departure::copy() {
-  if (is_under_way_) {
-    bool goes_on = false;
-    if (!has_ended(goes_on)) return goes_on;
-    ++next_;
-  }
-  if (next_ == keys_.size()) {
+bool Departure::move() {
+  const Status status = move_.step();
+  if (status == Status::under_way) return false;
+  if (status == Status::ok) {
+    raise_all();
     stage_ = Stage::raise;
     return true;
   }
-  const Key& key = keys_[next_];
-  if (key.is_there && std::ranges::find(copied_, key.bytes) == copied_.end())
-    copied_.push_back(key.bytes);
-  is_under_way_ = true;
-  state_.begin_move(*operation_, key.is_there ? Kind::copy_put : Kind::copy_erase,
-                    std::span<const std::byte>(key.bytes), key.value, key.ttl_ns, key.version, to_);
-  return true;
+  if (is_over_) return give_up(Status::lost);
+  return status == Status::busy ? rest(Stage::ready) : end(status);
 }
 
-/// STO-M3. All chains there that get a key of this one.
-bool Departure::raise() {
-  if (is_under_way_) {
-    bool goes_on = false;
-    if (!has_ended(goes_on)) return goes_on;
-    raised_below_ = state_.raised_below(*operation_);
-  }
-  if (raised_below_ >= end_) {
-    stage_ = Stage::cover;
-    posted_ = 0;
-    done_.reset();
-    return true;
-  }
-  is_under_way_ = true;
-  state_.begin_raise(*operation_, raised_below_, memory::load(word_at(main() + kVersionAt)), to_);
-  return true;
-}
-
-/// STO-M5. The other home has all of this home's keys below that position, whatever happens here.
-bool Departure::cover() {
+/// STO-M5, STO-M9. The other homes have all of these keys up to the end of the chain, whatever
+/// happens here.
+void Departure::raise_all() {
   const Rank own = state_.fabric.rank();
-  covers_.resize(state_.members);  // to which keys are hashed
-  for (; posted_ < state_.members; ++posted_) {
-    const auto home = static_cast<Rank>(posted_);
-    covers_[home] = is_injected(FaultInjection::covers_too_much) ? kAllPositions
-                    : home == own                                ? end_
-                                  : std::min(end_, state_.own_covered(home));
-    // This chain may have none of that home's keys, and the rest of them may be there already.
-    const bool has_some = home == own || state_.own_covered(home) > position_ ||
-                          is_injected(FaultInjection::covers_too_much);
-    if (!has_some || home == to_) continue;
-    if (!state_.fabric
-             .post(write(to_, state_.redo.id(), covered_at(state_.homes[to_].ranks, home),
-                         &covers_[home], kWordBytes)
-                       .notify(done_, Notify::remotely))
-             .all())
-      return state_.fault(to_) == Status::ok && rest(Stage::cover);
+  const bool too_much = is_injected(FaultInjection::covers_too_much);
+  const std::uint64_t end = too_much ? kAllPositions : move_.end();
+  raises_.begin();
+  std::vector<Rank> gainers{to_};
+  if (const Rank at = state_.place_of(to_, position_); at != to_) gainers.push_back(at);
+  for (const Rank at : gainers)
+    for (Rank home = 0; home < state_.members; ++home) {
+      const std::uint64_t has = home == own || too_much ? kAllPositions : state_.own_gained(home);
+      // This chain may have none of that home's keys, and the rest of them may be there already.
+      if (home == at || has <= position_) continue;
+      raises_.add({.at = at,
+                   .offset = gained_at(state_.homes[at].ranks, home),
+                   .from = 0,
+                   .below = std::min(end, has)});
+    }
+  if (!state_.has_copies()) return;
+  for (const KeyGroup& group : groups_) {
+    const std::uint64_t from = std::max(group.from, position_);
+    const std::uint64_t below = std::min(group.below, end);
+    if (from >= below) continue;
+    for (const Rank at : {group.then.first, group.then.second.value_or(group.then.first)})
+      if (!group.now.has(at)) state_.claim(raises_, at, group.home, from, below);
   }
-  stage_ = Stage::covered;
-  return true;
 }
 
-bool Departure::covered() {
-  if (!done_.finished()) return false;
-  if (done_.failed()) return false;  // until the members agree
+bool Departure::raise() {
+  if (move_.is_outdated()) raises_.stop_waiting();
+  const Status status = raises_.step();
+  if (status == Status::under_way) return false;
+  if (is_over_) return give_up(Status::lost);
+  if (status == Status::busy) return rest(Stage::raise);
   depart();
-  copied_.clear();
   rest_ = {};
-  position_ = end_;
-  stage_ = Stage::gone;
-  posted_ = 0;
+  stage_ = Stage::release;
   return true;
 }
 
-/// Under the lock, in own memory. The entries come first: a member that sees the chain's departure
-/// may change a key at the other home, and no call may find the key here then (STO-M2).
+/// Under the lock, in own memory. What is second here stays (STO-M10).
 void Departure::depart() {
   const Rank own = state_.fabric.rank();
-  std::byte* const at = main();
+  std::byte* const at = move_.main();
   const std::uint64_t version = memory::load(word_at(at + kVersionAt));
-  const std::uint64_t depth = memory::load(word_at(at + kDepthAt));
-  slots_.clear();
-  places_.clear();
-  for (std::byte* const bucket : OwnChain(state_, at))
-    for (std::size_t i = 0; i < kSlots; ++i) {
-      std::byte* const slot = bucket + i * kSlotBytes;
-      const std::uint64_t word = memory::load(word_at(slot + kWordBytes));
-      if (slot_word::type_of(word) != SlotType::entry) continue;
-      const Location location = slot_word::location_of(word);
-      std::byte* const entry = state_.own_entry(location);
-      if (entry == nullptr) continue;
-      const std::uint64_t guard = memory::load(word_at(entry));
-      if (!is_injected(FaultInjection::departed_entry_stays_live))
-        memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
-      ++keys_gone_;
-      const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
-      bytes_gone_ += lengths & UINT32_MAX;
-      slots_.push_back(slot);
-      places_.push_back(location);
-    }
-  memory::store(word_at(at + kDepthAt), departed_depth::make(to_, depth));
-  for (std::byte* const slot : slots_) {
-    memory::store(word_at(slot + kWordBytes), 0);
-    memory::store(word_at(slot), 0);
-  }
-  if (!is_injected(FaultInjection::departed_entry_stays_live))
-    for (const Location& location : places_) state_.free_later(location);
-  state_.seen.keys_moved += keys_.size();
-  unlock(version + 1);
-  state_.learn_move(own, end_, to_);
-  memory::store(word_at(state_.index.memory().data() + kMovedAt), end_);
+  const std::uint64_t word = memory::load(word_at(at + kDepthAt));
+  const std::uint64_t depth = shed_depth::is(word) ? shed_depth::depth(word) : word;
+  state_.lose_counts(state_.drop_entries(
+      at, departed_depth::make(to_, depth),
+      [&](std::uint64_t hash) { return !state_.has_copies() || move_.moves(hash); }));
+  state_.seen.keys_moved += move_.keys();
+  position_ = move_.end();
+  state_.learn_move(own, position_, to_);
+  memory::store(word_at(state_.index.memory().data() + kMovedAt), position_);
+  move_.release(version + 1);
 }
 
-bool Departure::correct_counters() {
-  const Rank own = state_.fabric.rank();
-  for (auto& [at, gone] : {std::pair{kKeysAt, &keys_gone_}, {kValueBytesAt, &bytes_gone_}}) {
-    if (*gone == 0) continue;
-    if (!state_.fabric.post(fetch_add(own, state_.index.id(), at, 0 - *gone, nullptr)).all())
-      return rest(Stage::gone);
-    *gone = 0;
-  }
-  asks_ = 0;
-  stage_ = position_ < limit_ ? Stage::lock : Stage::tell;
+bool Departure::is_counted() {
+  state_.correct_counts();
+  const bool is_counted = state_.uncounted.keys == 0 && state_.uncounted.bytes == 0;
+  if (!is_counted) return rest(stage_);
+  if (!state_.counts_done.finished()) return false;
+  stage_ = stage_ == Stage::gone ? Stage::ready : Stage::sweep;
   return true;
 }
 
 // --- all members are told ------------------------------------------------------------------------
 
 /// STO-M6. One after the other, until each has published that it knows.
-bool Departure::tell() {
+bool Departure::tell(std::uint64_t flags, Stage next) {
   const Rank own = state_.fabric.rank();
   const std::uint64_t below = state_.homes[own].moved_below;
   publish(leave_word::kMoves | (below == kAllPositions ? leave_word::kHasLeft : 0));
-  while (asks_ < state_.progress.capacity() && (asks_ == own || !state_.progress.contains(asks_) ||
-                                                !state_.fabric.connected(asks_, state_.index.id())))
-    ++asks_;
-  if (asks_ == state_.progress.capacity()) return end(Status::ok);
-  word_ = told_word::make(own, below, to_);
-  done_.reset();
-  if (!state_.fabric
-           .post(write(asks_, state_.index.id(), kToldAt, &word_, kWordBytes)
-                     .notify(done_, Notify::remotely))
-           .all())
-    return rest(Stage::tell);
-  stage_ = Stage::told;
+  telling_.begin(told_word::make(own, below, to_) | flags, 0);
+  stage_ = next;
   return true;
 }
 
 bool Departure::told() {
-  if (!done_.finished()) return false;
-  if (done_.failed()) return rest(Stage::tell);
-  return read_word(asks_, kToldAt, Stage::heard);
-}
-
-bool Departure::heard() {
-  if (!done_.finished()) return false;
-  if (done_.failed()) return rest(Stage::tell);
-  if (word_ != 0) {
-    done_.reset();
-    return rest(Stage::told);
+  const Status status = telling_.step();
+  if (status == Status::busy) return rest(stage_);
+  if (status != Status::ok) return false;
+  rest_ = {};
+  if (!state_.has_copies()) return end(Status::ok);
+  if (stage_ == Stage::drained) {
+    position_ = 0;
+    stage_ = Stage::sweep;
+    return true;
   }
-  ++asks_;
-  stage_ = Stage::tell;
+  asks_ = 0;
+  ++round_;
+  generation_ = state_.progress.generation();
+  stage_ = Stage::ask;
   return true;
 }
 

@@ -193,12 +193,13 @@ void Growth::split() {
     memory::store(word_at(slot), slots_[i].hash);
     memory::store(word_at(slot + kWordBytes), slots_[i].word);
   }
-  // A chain whose keys are at another home: both parts say so.
+  // A chain whose keys are at another home, or whose second copies are: both parts say so.
   const std::uint64_t before = memory::load(word_at(main + kDepthAt));
-  const std::uint64_t split_depth =
-      departed_depth::is(before) && !is_injected(FaultInjection::split_forgets_departure)
-          ? departed_depth::make(departed_depth::to(before), depth + 1)
-          : depth + 1;
+  std::uint64_t split_depth = depth + 1;
+  if (departed_depth::is(before) && !is_injected(FaultInjection::split_forgets_departure))
+    split_depth = (before & ~std::uint64_t{UINT32_MAX}) | (depth + 1);
+  if (shed_depth::is(before))
+    split_depth = shed_depth::make(shed_depth::mover(before), shed_depth::below(before), depth + 1);
   memory::store(word_at(upper + kDepthAt), split_depth);
   memory::store(word_at(upper + kVersionAt), version + 1);
   memory::store(word_at(state_.index.memory().data() + kMainHeadersAt), number + 1);

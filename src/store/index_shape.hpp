@@ -59,6 +59,14 @@ class IndexShape {
     while (since > 0 && number_at(position, since - 1) != number) --since;
     return number_at(position, since);
   }
+  /// The first position of that main header.
+  [[nodiscard]] std::uint64_t begin_of(std::uint64_t number) const noexcept {
+    if (number < base_) return ((number << kPositionBits) + base_ - 1) / base_;
+    std::uint32_t depth = 1;
+    while (base_ << depth <= number) ++depth;
+    const std::uint64_t chain = 2 * (number - (base_ << (depth - 1))) + 1;
+    return ((chain << (kPositionBits - depth)) + base_ - 1) / base_;
+  }
   /// The first position behind the chain.
   [[nodiscard]] std::uint64_t end_of(std::uint64_t position, std::uint32_t depth) const noexcept {
     const std::uint64_t begin = (chain_of(position, depth) + 1) << (kPositionBits - depth);

@@ -106,7 +106,8 @@ StoreStatistics State::statistics() const {
   all.changes = std::accumulate(begun.begin(), begun.end(), std::uint64_t{0}) - all.gets -
                 count_of(Kind::count) - count_of(Kind::evict) - count_of(Kind::restore) -
                 count_of(Kind::copy_put) - count_of(Kind::copy_erase) - count_of(Kind::raise_copy) -
-                count_of(Kind::leave) - count_of(Kind::take_keys);
+                count_of(Kind::take_chain) - count_of(Kind::drop_stray) - count_of(Kind::leave) -
+                count_of(Kind::take_keys);
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;

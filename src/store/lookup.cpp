@@ -72,9 +72,28 @@ bool State::bucket_read(StoreOperation& op) noexcept {
   if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
   if (work.buckets == 1) {
     work.chain_version = work.header.version;
+    if (shed_depth::is(work.header.depth)) {
+      if (changes(work.kind))
+        learn_shed(work.home, IndexShape::position_of(work.hash), work.header.depth);
+      work.header.depth = shed_depth::depth(work.header.depth);
+    }
+    // What is second at a home stays there until other homes have made it elsewhere. A caller that
+    // has not heard of that learns it.
+    const bool is_second = work.kind == Kind::copy_put || work.kind == Kind::copy_erase ||
+                           work.kind == Kind::hold_copy;
+    if (is_second && departed_depth::is(work.header.depth) &&
+        departed_depth::is_swept(work.header.depth)) {
+      look_at_index_again(work.home);
+      if (is_hold(work.kind)) return end(op, Status::conflict);
+      return leave(op, Status::busy);
+    }
+    if (departed_depth::is(work.header.depth) &&
+        (is_copy(work.kind) || work.kind == Kind::hold_copy))
+      work.header.depth = departed_depth::depth(work.header.depth);
     if (work.header.depth != 0 && has_left(work, work.header.depth) &&
         !is_injected(FaultInjection::moved_key_is_not_followed))
       return go_to(op, work.header.depth);
+    if (work.kind == Kind::take_chain) return end(op, Status::ok);
     if (work.kind == Kind::raise_copy) {
       work.next_version = work.chain_version;
       build_unlock(work, true);
@@ -94,7 +113,8 @@ bool State::bucket_read(StoreOperation& op) noexcept {
       work.has_vacant = true;
       if (is_hold(work.kind) && work.vacant_count < work.vacants.size())
         work.vacants[work.vacant_count++] = place();
-    } else if (bucket.slots[i].hash == work.hash) {
+    } else if (work.kind == Kind::drop_stray ? (*work.is_stray)(bucket.slots[i].hash)
+                                             : bucket.slots[i].hash == work.hash) {
       work.places[work.candidates++] = place();
     }
   }
@@ -199,8 +219,9 @@ bool State::entry_read(StoreOperation& op) noexcept {
       !is_injected(FaultInjection::checksum_is_not_checked) && !trusted)
     return look_again(op);
   const bool is_key =
-      head.key_bytes == work.key_bytes &&
-      std::memcmp(work.in.data() + kEntryHeadBytes, work.key.data(), work.key_bytes) == 0;
+      work.kind == Kind::drop_stray ||
+      (head.key_bytes == work.key_bytes &&
+       std::memcmp(work.in.data() + kEntryHeadBytes, work.key.data(), work.key_bytes) == 0);
   if (!is_key && !trusted) return next_candidate(op);
   work.head = head;
   work.slot = place;
@@ -259,6 +280,7 @@ bool State::check_absence(StoreOperation& op) noexcept {
 
 bool State::absence_checked(StoreOperation& op) noexcept {
   Work& work = *op.work_;
+  if (shed_depth::is(work.depth)) work.depth = shed_depth::depth(work.depth);
   return has_left(work, work.depth) ? go_to(op, work.depth) : end(op, Status::ok);
 }
 
@@ -285,7 +307,7 @@ bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
   if (number <= work.number) return end(op, Status::out_of_range);
   if (is_hold(work.kind)) return end(op, Status::conflict);
   work.stage = Stage::attach;
-  if (!work.locked) return true;
+  if (!work.locked || work.lock_is_held) return true;
   work.has_moved = true;
   build_unlock(work, false);
   return commit(op);

@@ -102,7 +102,8 @@ void State::rewind(StoreOperation& op) noexcept {
   op.value_ = nullptr;
   op.value_bytes_ = 0;
   Work& work = *op.work_;
-  work.locked = work.is_copied = false;
+  work.locked = work.is_copied = work.has_lock_word = false;
+  work.lock_is_held = work.keeps_lock = false;
   work.has_entry_block = work.has_bucket_block = false;
   work.waits_for_room = work.has_moved = work.gives_way = false;
   work.end_status = Status::ok;
@@ -220,13 +221,12 @@ bool State::attach(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.end_status != Status::ok) return end(op, work.end_status);
   const bool is_at_first = !is_copy(work.kind) && work.kind != Kind::hold_copy;
-  if (is_at_first && !has_copies() && has_changed_homes) {
-    const Status found = find_place(home_of(work.hash), IndexShape::position_of(work.hash));
+  if (is_at_first && has_changed_homes) {
+    const Status found = find_homes(home_of(work.hash), IndexShape::position_of(work.hash));
     if (found == Status::busy) begin_rest(work.rest);
     if (found == Status::busy || found == Status::under_way) return false;
   }
-  const bool may_move = is_at_first && (has_copies() || has_changed_homes);
-  if (may_move && first_home_of(work.hash) != work.home) {
+  if (is_at_first && has_changed_homes && first_home_of(work.hash) != work.home) {
     if (is_hold(work.kind)) return end(op, Status::lost);
     release_record(work);
     cancel_blocks(work);  // of the former home
@@ -235,7 +235,8 @@ bool State::attach(StoreOperation& op) noexcept {
   }
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   const Status known =
-      is_at_first ? know_home(home_of(work.hash), work.home) : know_index(work.home);
+      is_at_first ? know_home(home_of(work.hash), IndexShape::position_of(work.hash), work.home)
+                  : know_index(work.home);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
   // That home has left, as the header of its index says.

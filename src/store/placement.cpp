@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <dunlin/fabric/memory.hpp>
 
 #include "fault_injection.hpp"
+#include "store/own_chain.hpp"
 #include "store/state.hpp"
 
 /// Where the keys of a home are once it leaves or gives some away, with one copy of each
@@ -30,7 +33,7 @@ Rank State::place_of(Rank home, std::uint64_t position) const noexcept {
   const Rank at = moved_place(home, position);
   if (progress.contains(at)) return at;
   const Rank own = fabric.rank();
-  if (is_home && position < own_covered(home))
+  if (is_home && position < own_gained(home))
     if (const Rank place = moved_place(own, position); progress.contains(place)) return place;
   if (homes[home].looked_in != progress.generation()) return at;
   for (const Home::Cover& cover : homes[home].covers)
@@ -51,8 +54,8 @@ Status State::find_place(Rank home, std::uint64_t position) noexcept {
     if (!one.look.finished()) return Status::under_way;
     one.is_looking = false;
     if (one.look.failed()) return Status::busy;  // until the members agree
-    if (one.looks_in == generation && one.covered != 0)
-      one.covers.push_back({one.looks_at, one.covered});
+    if (one.looks_in == generation && one.gained != 0)
+      one.covers.push_back({one.looks_at, one.gained});
     ++one.looks_at;
   }
   if (one.looks_in != generation) {
@@ -99,7 +102,7 @@ std::optional<Status> State::look_for_cover(Rank home, Rank at) noexcept {
   one.look.reset();
   one.is_looking =
       fabric
-          .post(read(at, redo.id(), covered_at(other.ranks, home), &one.covered, kWordBytes)
+          .post(read(at, redo.id(), gained_at(other.ranks, home), &one.gained, kWordBytes)
                     .notify(one.look))
           .all();
   return Status::under_way;
@@ -115,6 +118,8 @@ void State::learn_move(Rank home, std::uint64_t below, Rank to) noexcept {
   homes[home].moved_below = below;
   homes[home].moved_to = to;
   has_changed_homes = true;
+  // Whether a home that takes over has these positions, it has said before they moved to it.
+  for (Home& one : homes) one.covered_in = one.covered_read_in = UINT64_MAX;
 }
 
 /// Chains move in the order of their positions. Whether a home can have written that depth.
@@ -153,6 +158,7 @@ std::size_t State::take_told() noexcept {
   if (word == 0) return 0;
   const Rank left = told_word::left(word);
   if (left < places) learn_move(left, told_word::below(word), told_word::to(word));
+  if (left < places && told_word::is_drained(word)) learn_drained(left, told_word::below(word));
   memory::store(told, 0);
   return 1;
 }
@@ -162,9 +168,11 @@ std::uint64_t State::covered_below(Rank home, std::uint64_t position,
   for (const Home& other : homes)
     if (other.moved_below > position) end = std::min(end, other.moved_below);
   if (progress.contains(moved_place(home, position))) return end;
-  if (is_home && own_covered(home) > position) end = std::min(end, own_covered(home));
-  for (const Home::Cover& cover : homes[home].covers)
-    if (cover.below > position) end = std::min(end, cover.below);
+  for (Rank one = 0; one < members; ++one) {
+    if (own_gained(one) > position) end = std::min(end, own_gained(one));
+    for (const Home::Cover& cover : homes[one].covers)
+      if (cover.below > position) end = std::min(end, cover.below);
+  }
   return end;
 }
 
@@ -172,7 +180,7 @@ double State::own_share() const noexcept {
   const Rank own = fabric.rank();
   std::uint64_t end = own < members ? kAllPositions : 0;
   for (Rank home = 0; home < members && end < kAllPositions; ++home)
-    end = std::max(end, own_covered(home));
+    end = std::max(end, own_gained(home));
   const std::uint64_t begin = homes[own].moved_below;
   // One that has no keys yet gets some of them soon.
   if (end <= begin) return 1;
@@ -184,34 +192,123 @@ bool State::has_got_keys(Rank rank) const noexcept {
       homes, [&](const Home& home) { return home.moved_below != 0 && home.moved_to == rank; });
 }
 
-std::uint64_t State::own_covered(Rank home) const noexcept {
-  return memory::load(word_at(redo.memory().data() + covered_at(progress.capacity(), home)));
+std::uint64_t State::own_gained(Rank home) const noexcept {
+  return is_home
+             ? memory::load(word_at(redo.memory().data() + gained_at(progress.capacity(), home)))
+             : 0;
+}
+std::uint64_t State::own_stale(Rank home) const noexcept {
+  return is_home && has_copies()
+             ? memory::load(
+                   word_at(redo.memory().data() + stale_at(progress.capacity(), members, home)))
+             : 0;
 }
 
 bool State::serves(std::uint64_t hash) const noexcept {
-  if (has_copies()) return copies->serves(hash);
-  const Rank own = fabric.rank(), home = home_of(hash);
-  const std::uint64_t position = IndexShape::position_of(hash);
-  return !has_moved(own, position) && (home == own || position < own_covered(home));
+  return serves(home_of(hash), IndexShape::position_of(hash));
+}
+bool State::serves(Rank home, std::uint64_t position) const noexcept {
+  const Rank own = fabric.rank();
+  if (has_copies()) return first_of(home, position) == own && covers(home, position, own);
+  return !has_moved(own, position) && (home == own || position < own_gained(home));
 }
 
 /// Of a transaction: it finds them at other homes when it is tried again.
 bool State::has_moved_keys(const TransactionWork& work) const noexcept {
   const auto is_elsewhere = [&](std::uint64_t hash, Rank at) {
+    const Rank home = home_of(hash);
     const std::uint64_t position = IndexShape::position_of(hash);
-    return has_moved(home_of(hash), position) && place_of(home_of(hash), position) != at;
+    if (has_copies()) return progress.contains(at) && first_of(home, position) != at;
+    return has_moved(home, position) && place_of(home, position) != at;
   };
-  return !has_copies() &&
-         (std::ranges::any_of(work.order,
-                              [&](const TransactionWrite* write) {
-                                return is_elsewhere(write->hash, write->home);
-                              }) ||
-          std::any_of(work.reads.begin(),
-                      work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
-                      [&](const auto& one) {
-                        const Work& read_work = *one->operation->work_;
-                        return is_elsewhere(read_work.hash, read_work.home);
-                      }));
+  return std::ranges::any_of(work.order,
+                             [&](const TransactionWrite* write) {
+                               return write->first == nullptr &&
+                                      is_elsewhere(write->hash, write->home);
+                             }) ||
+         std::any_of(work.reads.begin(),
+                     work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
+                     [&](const auto& one) {
+                       const Work& read_work = *one->operation->work_;
+                       return is_elsewhere(read_work.hash, read_work.home);
+                     });
+}
+
+/// With two copies, they may have become others while the locks were taken.
+bool State::has_other_homes(const TransactionWork& work) const noexcept {
+  return has_copies() && std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
+           if (write->first != nullptr || is_injected(FaultInjection::change_is_not_copied))
+             return false;
+           const KeyHomes now =
+               homes_of(home_of(write->hash), IndexShape::position_of(write->hash));
+           const std::optional<Rank> copy =
+               write->copy == nullptr ? std::nullopt : std::optional(write->copy->home);
+           return now.first != write->home || now.second != copy;
+         });
+}
+
+/// With two copies, a home makes the second copies of what it has got, though no chain has told it
+/// so. While the last chain moves, its lock is held here, too.
+void State::learn_own_gains() noexcept {
+  const Rank own = fabric.rank();
+  for (Rank home = 0; home < members; ++home)
+    if (home != own) learn_move(home, own_gained(home), own);
+}
+
+/// The entries come first: a member that sees the chain's departure may change a key at the other
+/// home, and no call may find the key here then (STO-M2).
+State::Dropped State::drop_entries(std::byte* main, std::optional<std::uint64_t> new_depth,
+                                   const std::function<bool(std::uint64_t hash)>& goes) {
+  Dropped dropped;
+  std::vector<std::byte*> slots;
+  std::vector<Location> places_freed;
+  for (std::byte* const bucket : OwnChain(*this, main))
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      std::byte* const slot = bucket + i * kSlotBytes;
+      const std::uint64_t word = memory::load(word_at(slot + kWordBytes));
+      if (slot_word::type_of(word) != SlotType::entry || !goes(memory::load(word_at(slot))))
+        continue;
+      const Location location = slot_word::location_of(word);
+      std::byte* const entry = own_entry(location);
+      if (entry == nullptr) continue;
+      const std::uint64_t guard = memory::load(word_at(entry));
+      if (!is_injected(FaultInjection::departed_entry_stays_live))
+        memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
+      const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
+      ++dropped.keys;
+      dropped.bytes += lengths & UINT32_MAX;
+      slots.push_back(slot);
+      places_freed.push_back(location);
+    }
+  if (new_depth) memory::store(word_at(main + kDepthAt), *new_depth);
+  for (std::byte* const slot : slots) {
+    memory::store(word_at(slot + kWordBytes), 0);
+    memory::store(word_at(slot), 0);
+  }
+  if (!is_injected(FaultInjection::departed_entry_stays_live))
+    for (const Location& location : places_freed) free_later(location);
+  return dropped;
+}
+
+void State::lose_counts(const Dropped& dropped) noexcept {
+  uncounted.keys += dropped.keys;
+  uncounted.bytes += dropped.bytes;
+}
+
+std::size_t State::correct_counts() noexcept {
+  std::size_t done = 0;
+  for (auto& [at, gone] :
+       {std::pair{kKeysAt, &uncounted.keys}, {kValueBytesAt, &uncounted.bytes}}) {
+    if (*gone == 0 ||
+        !fabric
+             .post(fetch_add(fabric.rank(), index.id(), at, 0 - *gone, nullptr).notify(counts_done))
+             .all())
+      continue;
+    *gone = 0;
+    ++done;
+  }
+  if (uncounted.keys != 0 || uncounted.bytes != 0) look_again_soon();
+  return done;
 }
 
 void State::begin_leave(StoreOperation& op) noexcept {
@@ -224,30 +321,33 @@ void State::begin_take(StoreOperation& op) noexcept {
   begin(op, Kind::take_keys, std::string_view(), {}, kNoExpiry, 0, nullptr);
 }
 
-/// A part of a move: at the home that gets the keys.
-void State::begin_move(StoreOperation& op, Kind kind, StoreKey key,
-                       std::span<const std::byte> value, std::uint64_t ttl_ns,
-                       std::uint64_t version, Rank to) noexcept {
-  prepare(op, kind, key, value, ttl_ns, version, nullptr);
-  op.work_->home = to;
-  op.work_->first = fabric.rank();
+/// A part of a move, of one chain at the home that gets the keys; the key may be none, with the
+/// hash of a position.
+void State::begin_at(StoreOperation& op, const ChainCall& call, StoreKey key,
+                     std::span<const std::byte> value) noexcept {
+  prepare(op, call.kind, key, value, call.ttl_ns, call.version, nullptr);
+  Work& work = *op.work_;
+  if (call.position) work.hash = *call.position;
+  work.home = call.to;
+  work.first = call.first;
+  work.lock_word = call.lock_word;
+  work.has_lock_word = true;
+  work.locked = work.lock_is_held = call.is_locked;
+  work.keeps_lock = call.keeps_lock;
+  work.is_stray = call.is_stray;
   op.start();
 }
 
-/// Of the chain there that has this position; none lower than that one is given there any more.
-void State::begin_raise(StoreOperation& op, std::uint64_t position, std::uint64_t version,
-                        Rank to) noexcept {
-  prepare(op, Kind::raise_copy, std::string_view(), {}, kNoExpiry, version, nullptr);
-  op.work_->hash = position;
-  op.work_->home = to;
-  op.work_->first = fabric.rank();
-  op.start();
+void State::forget_lock(StoreOperation& op) noexcept {
+  op.work_->keeps_lock = false;
+  op.work_->unlock[1] = 0;
 }
 
-/// The first position behind the chain whose version was raised.
-std::uint64_t State::raised_below(const StoreOperation& op) const noexcept {
+/// The first position behind the chain that the call has taken.
+std::uint64_t State::taken_below(const StoreOperation& op) const noexcept {
   const Work& work = *op.work_;
-  return homes[work.home].shape.end_of(work.hash, static_cast<std::uint32_t>(work.header.depth));
+  return homes[work.home].shape.end_of(IndexShape::position_of(work.hash),
+                                       static_cast<std::uint32_t>(work.header.depth));
 }
 
 /// Waits for what Departure, or Arrival, does.

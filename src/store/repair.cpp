@@ -15,6 +15,9 @@ namespace dunlin::store {
 void State::members_changed() {
   memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
   look_at_homes();
+  if (copies == nullptr)
+    memory::store(word_at(index.memory().data() + kGaveAt), progress.generation());
+  if (has_copies()) learn_own_gains();
   if (copies != nullptr) copies->members_changed();
   if (departure != nullptr) departure->look_at_members();
   if (arrival != nullptr) arrival->look_at_members();

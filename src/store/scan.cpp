@@ -73,7 +73,7 @@ bool State::end(StoreScan& scan, Status status) noexcept {
     return false;
   }
   if (status == Status::lost) {  // goes on behind that member
-    const bool has_rest = !has_copies() && work.home < members && progress.contains(work.home) &&
+    const bool has_rest = work.home < members && progress.contains(work.home) &&
                           has_moved(work.home, work.position) &&
                           homes[work.home].moved_below < kAllPositions;
     if (has_rest)
@@ -138,18 +138,19 @@ bool State::post(StoreScan& scan, std::span<const Operation> batch, ScanStage ne
 bool State::scan_attach(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   if (work.home >= members || work.position > UINT32_MAX) return end(scan, Status::out_of_range);
-  if (!has_copies() && has_changed_homes) {
-    const Status found = find_place(work.home, work.position);
+  if (has_changed_homes) {
+    const Status found = find_homes(work.home, work.position);
     if (found == Status::busy) begin_rest(work.rest);
     if (found == Status::busy || found == Status::under_way) return false;
   }
-  work.at = has_copies() ? first_from(work.home) : place_of(work.home, work.position);
+  work.at = homes_of(work.home, work.position).first;
   if (const Status why = fault(work.at); why != Status::ok) return end(scan, why);
-  const Status known = know_home(work.home, work.at);
+  const Status known = know_home(work.home, work.position, work.at);
   if (known == Status::busy) begin_rest(work.rest);
   if (known == Status::busy || known == Status::under_way) return false;
-  if (!has_copies() && place_of(work.home, work.position) != work.at) return true;  // it has left
+  if (homes_of(work.home, work.position).first != work.at) return true;  // it has left
   if (known != Status::ok) return end(scan, known);
+  work.below = scanned_below(work);  // before the slots are read: more may move meanwhile
   work.number = homes[work.at].shape.number_of(work.position);
   work.main = work.bucket = main_header(work.at, work.number);
   work.found_before = work.found.size();
@@ -260,15 +261,16 @@ bool State::scan_depth(StoreScan& scan) noexcept {
 }
 
 /// The chain of a home to which keys have moved may end later than what has moved.
-std::uint64_t State::scanned_below(const ScanWork& work, std::uint64_t end) const noexcept {
-  if (has_copies() || work.at == work.home) return end;
-  return covered_below(work.home, work.position, end);
+std::uint64_t State::scanned_below(const ScanWork& work) const noexcept {
+  return work.at == work.home ? kAllPositions
+                              : covered_below(work.home, work.position, kAllPositions);
 }
 
 /// Keys that another chain has by now are seen there. Then the next chain, or the next member.
 bool State::scan_depth_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
   const IndexShape& shape = homes[work.at].shape;
+  if (shed_depth::is(work.depth)) work.depth = shed_depth::depth(work.depth);
   const std::uint64_t departed = work.depth;
   if (departed_depth::is(departed)) work.depth = departed_depth::depth(departed);
   if (departed_depth::is(departed) && shape.is_depth(work.depth) &&
@@ -281,7 +283,7 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
   }
   if (!shape.is_depth(work.depth)) return end(scan, Status::out_of_range);
   const auto depth = static_cast<std::uint32_t>(work.depth);
-  const std::uint64_t below = scanned_below(work, shape.end_of(work.position, depth));
+  const std::uint64_t below = std::min(work.below, shape.end_of(work.position, depth));
   const auto has_left = [&](std::uint64_t position) {
     return shape.number_at(position, depth) != work.number;
   };

@@ -37,6 +37,7 @@ struct ScanWork {
   Rank home = 0;               // whose keys are returned
   Rank at = 0;                 // where they are: the same, or the one that has taken over
   std::uint64_t position = 0;  // of the chain: the first that it has
+  std::uint64_t below = 0;     // what was known to be there when the chain was begun
   std::uint64_t number = 0;    // of its main header
   Place main;
   std::size_t found_before = 0;  // in `found`, of other chains

@@ -110,14 +110,15 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .limit_bytes = of_large});
   redo = fabric.allocate(
       {.name = "store-redo:" + options.name,
-       .bytes = is_home ? covered_at(progress.capacity(), members) : kCacheLineBytes});
+       .bytes = is_home ? stale_at(progress.capacity(), members, static_cast<Rank>(members))
+                        : kCacheLineBytes});
   index = fabric.allocate(
       {.name = "store:" + options.name,
        .bytes = index_bytes,
        .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
                       (options.eviction == Eviction::none ? 0 : 1ULL << 63) +
                       (std::uint64_t{options.copies - 1} << 62),
-       .layout_text = "store 6\nhomes " + std::to_string(members) + "\nmembers " +
+       .layout_text = "store 7\nhomes " + std::to_string(members) + "\nmembers " +
                       std::to_string(progress.capacity()) + "\neviction " +
                       (options.eviction == Eviction::none ? "none" : "lru") + "\ncopies " +
                       std::to_string(options.copies)});
@@ -128,6 +129,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     growth = std::make_unique<Growth>(*this);
     if (has_copies()) copies = std::make_unique<Copies>(*this);
     if (moves_keys()) departure = std::make_unique<Departure>(*this);
+    if (has_copies()) shedding = std::make_unique<Shedding>(*this);
     if (fabric.rank() >= members) arrival = std::make_unique<Arrival>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
@@ -136,6 +138,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
   const std::uint64_t generation = progress.generation();
   std::memcpy(header + kGenerationAt, &generation, sizeof generation);
+  std::memcpy(header + kGaveAt, &generation, sizeof generation);
   std::memcpy(header, &magic, sizeof magic);
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != index.id() || event.peer >= homes.size()) return;
@@ -164,6 +167,7 @@ State::~State() {
   reaper.reset();
   copies.reset();
   departure.reset();
+  shedding.reset();
   arrival.reset();
   idle_copies.clear();
   copy_operations.clear();
@@ -183,9 +187,11 @@ State::~State() {
   unfinished_transactions.clear();
   spare_transactions.clear();
   for (const auto& work : unfinished) fabric.abandon(work->done);
+  fabric.abandon(counts_done);
   for (Home& home : homes) {
     fabric.abandon(home.reading.done);
     fabric.abandon(home.look);
+    fabric.abandon(home.covered_look);
   }
   growth.reset();
   progress.remove(*this);
@@ -345,9 +351,10 @@ std::size_t State::poll_part() {
 
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
-  const std::size_t done = inquire() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
-                           (departure != nullptr ? departure->poll() : 0) +
-                           (arrival != nullptr ? arrival->poll() : 0);
+  const std::size_t done =
+      inquire() + correct_counts() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
+      (departure != nullptr ? departure->poll() : 0) +
+      (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {

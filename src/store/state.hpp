@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,9 @@
 #include "store/format.hpp"
 #include "store/growth.hpp"
 #include "store/index_shape.hpp"
+#include "store/key_homes.hpp"
 #include "store/scan_work.hpp"
+#include "store/shedding.hpp"
 #include "store/statistics_page.hpp"
 #include "store/transaction.hpp"
 #include "store/work.hpp"
@@ -98,14 +101,36 @@ struct State final : remote::Part {
   [[nodiscard]] bool commit(StoreOperation& op) noexcept;
   [[nodiscard]] bool committed(StoreOperation& op) noexcept;
 
-  // --- second copies: copies.cpp -----------------------------------------------------------------
+  // --- the homes of a key: copy_homes.cpp --------------------------------------------------------
   [[nodiscard]] bool has_copies() const noexcept { return options.copies > 1; }
-  /// The first member from that home on that is there.
-  [[nodiscard]] Rank first_from(Rank home) const noexcept;
+  [[nodiscard]] KeyHomes homes_of(Rank home, std::uint64_t position,
+                                  const Assumed* assumed = nullptr) const noexcept;
+  [[nodiscard]] Rank first_of(Rank home, std::uint64_t position) const noexcept;
   [[nodiscard]] Rank first_home_of(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::optional<Rank> second_home_of(std::uint64_t hash) const noexcept;
+  [[nodiscard]] Rank assumed_place(Rank home, std::uint64_t position,
+                                   const Assumed* assumed) const noexcept;
+  [[nodiscard]] std::optional<Rank> undrained_place(Rank home, std::uint64_t position, Rank first,
+                                                    const Assumed* assumed) const noexcept;
+  void learn_shed(Rank first, std::uint64_t position, std::uint64_t word) noexcept;
+  void learn_drained(Rank home, std::uint64_t below) noexcept;
+  [[nodiscard]] std::vector<KeyGroup> groups_served(const Assumed& assumed) const;
+  /// Like find_place(), for each place that homes_of() looks at.
+  [[nodiscard]] remote::Status find_homes(Rank home, std::uint64_t position) noexcept;
+  [[nodiscard]] bool has_taken_over(Rank home, std::uint64_t position, Rank at) const noexcept;
+  [[nodiscard]] bool covers(Rank home, std::uint64_t position, Rank at) const noexcept;
+  [[nodiscard]] remote::Status know_covered(Rank at) noexcept;
+  /// That a member has all keys of that home, of these positions.
+  void claim(Raises& raises, Rank at, Rank home, std::uint64_t from, std::uint64_t below) const;
+  /// Of what this process knows: between two of them, all positions have the same homes.
+  [[nodiscard]] std::vector<std::uint64_t> bounds() const;
+  /// As words of the own part say.
+  [[nodiscard]] std::uint64_t own_gained(Rank home) const noexcept;
+  [[nodiscard]] bool has_copies_of(Rank home, std::uint64_t position) const noexcept;
+  [[nodiscard]] std::uint64_t own_stale(Rank home) const noexcept;
   /// Of a home that holds keys of another: whether all members know that.
   [[nodiscard]] bool is_open(Rank rank) const noexcept;
+  // --- second copies: copies.cpp -----------------------------------------------------------------
   [[nodiscard]] bool begin_copy(StoreOperation& op) noexcept;
   [[nodiscard]] bool copy_ended(StoreOperation& op) noexcept;
   void drop_copy(Work& work) noexcept;
@@ -113,7 +138,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool is_lost(Rank home, std::uint64_t position) const noexcept;
   [[nodiscard]] bool has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept;
   /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
-  [[nodiscard]] remote::Status know_home(Rank home, Rank at) noexcept;
+  [[nodiscard]] remote::Status know_home(Rank home, std::uint64_t position, Rank at) noexcept;
   [[nodiscard]] bool fail_over(StoreOperation& op) noexcept;
 
   // --- homes that leave or give keys: placement.cpp ----------------------------------------------
@@ -141,9 +166,9 @@ struct State final : remote::Part {
   }
   /// Of the own part: whether calls on the key come here.
   [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
+  [[nodiscard]] bool serves(Rank home, std::uint64_t position) const noexcept;
   /// Of a member that has joined later: as far as this process has learned.
   [[nodiscard]] bool has_got_keys(Rank rank) const noexcept;
-  [[nodiscard]] std::uint64_t own_covered(Rank home) const noexcept;
   void learn_move(Rank home, std::uint64_t below, Rank to) noexcept;
   [[nodiscard]] bool learn_departure(Rank home, std::uint64_t position,
                                      std::uint64_t depth) noexcept;
@@ -151,15 +176,27 @@ struct State final : remote::Part {
   void look_at_homes() noexcept;
   /// What a home that has left has written here.
   std::size_t take_told() noexcept;
+  void learn_own_gains() noexcept;
+  struct Dropped {
+    std::uint64_t keys = 0;
+    std::uint64_t bytes = 0;
+  };
+  /// The own counters are corrected as soon as the fabric takes that.
+  void lose_counts(const Dropped& dropped) noexcept;
+  std::size_t correct_counts() noexcept;
+  /// Of a chain of the own part, under its lock: takes away the entries of which that is true.
+  Dropped drop_entries(std::byte* main, std::optional<std::uint64_t> new_depth,
+                       const std::function<bool(std::uint64_t hash)>& goes);
   void begin_leave(StoreOperation& op) noexcept;
   void begin_take(StoreOperation& op) noexcept;
   [[nodiscard]] bool leaving(StoreOperation& op) noexcept;
-  void begin_move(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
-                  std::uint64_t ttl_ns, std::uint64_t version, Rank to) noexcept;
-  void begin_raise(StoreOperation& op, std::uint64_t position, std::uint64_t version,
-                   Rank to) noexcept;
-  [[nodiscard]] std::uint64_t raised_below(const StoreOperation& op) const noexcept;
+  void begin_at(StoreOperation& op, const ChainCall& call, StoreKey key,
+                std::span<const std::byte> value) noexcept;
+  /// Of a call that is about to be given up: it does not keep the lock.
+  static void forget_lock(StoreOperation& op) noexcept;
+  [[nodiscard]] std::uint64_t taken_below(const StoreOperation& op) const noexcept;
   [[nodiscard]] bool has_moved_keys(const TransactionWork& work) const noexcept;
+  [[nodiscard]] bool has_other_homes(const TransactionWork& work) const noexcept;
   /// As before the first step.
   void rewind(StoreOperation& op) noexcept;
 
@@ -312,7 +349,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
-  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work, std::uint64_t end) const noexcept;
+  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work) const noexcept;
 
   // --- works -------------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Work> take_work();
@@ -342,14 +379,34 @@ struct State final : remote::Part {
     std::uint64_t sampled_at_ns = 0;
     std::uint32_t records = 0;  // redo records in use, a bit for each
     std::uint64_t opened = 0;   // as it was read last
-    // Once this home is gone: what others have of its keys. With copies, whether the one that has
-    // taken over has all of them.
+    /// With copies, of a home that moves keys: the first position of which it may still have second
+    /// copies; and, of a first home, from which member it has made its second copies elsewhere.
+    std::uint64_t drained_below = 0;
+    struct Shed {
+      Rank mover = 0;
+      std::uint64_t below = 0;         // keys of these positions,
+      std::uint64_t marked_below = 0;  // in the chains of these
+    };
+    std::vector<Shed> sheds;  // one of each mover
+    [[nodiscard]] Shed* shed_of(Rank rank) noexcept {
+      const auto found = std::ranges::find(sheds, rank, &Shed::mover);
+      return found == sheds.end() ? nullptr : &*found;
+    }
+    [[nodiscard]] const Shed* shed_of(Rank rank) const noexcept {
+      return const_cast<Home*>(this)->shed_of(rank);  // NOLINT(*-const-cast): nothing is changed
+    }
+    /// With copies, of one that has taken over: what it has of each home.
+    std::vector<std::uint64_t> covered;
+    std::uint64_t covered_in = UINT64_MAX;  // generation
+    std::uint64_t covered_read_in = UINT64_MAX;
+    bool reads_covered = false;
+    Completion covered_look;
+    // Once this home is gone: what others have got of its keys.
     std::uint64_t looked_in = UINT64_MAX;  // generation
-    std::uint64_t covered = 0;             // as it is read
+    std::uint64_t gained = 0;              // as it is read
     std::uint64_t looks_in = UINT64_MAX;
     bool is_looking = false;
     Completion look;
-    // With one copy, of all members.
     struct Cover {
       Rank by = 0;
       std::uint64_t below = 0;  // position
@@ -385,14 +442,13 @@ struct State final : remote::Part {
   std::unique_ptr<Growth> growth;                                // of a home
   std::unique_ptr<Copies> copies;                                // of a home
   std::unique_ptr<Departure> departure;                          // of a home
+  std::unique_ptr<Shedding> shedding;                            // of a home
   std::unique_ptr<Arrival> arrival;                              // of a home that has joined later
   std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
   std::vector<StoreOperation*> idle_copies;
   std::vector<Home> homes;
-  bool has_changed_homes = false;  // with one copy: keys have moved, or a home is gone
-  [[nodiscard]] bool moves_keys() const noexcept {
-    return options.copies == 1 && options.eviction == Eviction::none;
-  }
+  bool has_changed_homes = false;  // keys have moved, or a home is gone
+  [[nodiscard]] bool moves_keys() const noexcept { return options.eviction == Eviction::none; }
   Subscription subscription;
   std::shared_ptr<LocationCache> held_cache;
   LocationCache& cache;                       // of this store, or of several threads' stores
@@ -403,6 +459,8 @@ struct State final : remote::Part {
   std::vector<std::unique_ptr<Work>> spare;
   std::vector<std::unique_ptr<Work>> unfinished;  // changes whose caller has given them up
   std::deque<Mend> mends;
+  Dropped uncounted;  // the own counters still have them
+  Completion counts_done;
   std::deque<remote::SlabBlock> small_to_free;
   std::deque<remote::SlabBlock> large_to_free;
   std::uint32_t transaction_records = 0;  // in use, a bit for each

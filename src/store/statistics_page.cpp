@@ -44,6 +44,8 @@ constexpr std::uint32_t kSlabsAtOnce = 64;
     case Kind::copy_put:
     case Kind::copy_erase:
     case Kind::raise_copy:
+    case Kind::take_chain:
+    case Kind::drop_stray:
     case Kind::leave:
     case Kind::take_keys:
       break;

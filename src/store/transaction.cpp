@@ -346,6 +346,7 @@ bool State::hold(TransactionWork& work) noexcept {
     if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
   }
   if (!all_ended) return false;
+  if (has_other_homes(work)) return fail(work, Status::conflict);
   for (TransactionWrite* const write : work.order) {
     const Work& held = *write->hold->work_;
     if (work.chains.empty() || work.chains.back().home != write->home ||

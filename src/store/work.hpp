@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <dunlin/remote.hpp>
@@ -46,6 +48,8 @@ enum class Kind : std::uint8_t {
   copy_put,    // the part of a change at the second home
   copy_erase,  // likewise
   raise_copy,  // at the home that gets the keys of a chain: no lower version is given there
+  take_chain,  // likewise: takes the lock of a chain, and keeps it
+  drop_stray,  // likewise: erases a key that the chain's first home does not have
   leave,       // waits until this home has left
   take_keys,   // waits until this member has got keys
   hold_copy,   // hold, at the second home
@@ -53,7 +57,8 @@ enum class Kind : std::uint8_t {
 };
 /// Part of a change of another's.
 [[nodiscard]] constexpr bool is_copy(Kind kind) noexcept {
-  return kind == Kind::copy_put || kind == Kind::copy_erase || kind == Kind::raise_copy;
+  return kind == Kind::copy_put || kind == Kind::copy_erase || kind == Kind::raise_copy ||
+         kind == Kind::take_chain || kind == Kind::drop_stray;
 }
 /// For a transaction. It locks its chains in one order, so it is told when a home is gone, and no
 /// call goes to another home by itself.
@@ -183,7 +188,11 @@ struct Work {
   std::size_t read_bytes = 0;
   EntryHead head;  // of the key's entry
 
+  const std::function<bool(std::uint64_t hash)>* is_stray = nullptr;  // drop_stray
   std::uint64_t lock_word = 0;
+  bool has_lock_word = false;  // of the one who began the call
+  bool lock_is_held = false;   // by that one, before the call
+  bool keeps_lock = false;     // and afterwards
   std::uint64_t before = 0;
   std::size_t asked_for = 0;  // bytes of a block that was not there
   bool out_of_room = false;
@@ -224,6 +233,21 @@ struct Work {
     return {key.data(), key_bytes};
   }
   void add(const Operation& operation) noexcept { batch[steps++] = operation; }
+};
+
+/// A call on a chain at a home that gets keys, for the one who moves them and holds its lock, or
+/// takes it.
+struct ChainCall {
+  Kind kind = Kind::take_chain;
+  Rank to = 0;
+  Rank first = 0;  // the keys' first home
+  std::uint64_t lock_word = 0;
+  bool is_locked = false;
+  bool keeps_lock = false;
+  std::uint64_t ttl_ns = kNoExpiry;
+  std::uint64_t version = 0;
+  const std::function<bool(std::uint64_t hash)>* is_stray = nullptr;
+  std::optional<std::uint64_t> position = std::nullopt;  // in place of the key's
 };
 
 }  // namespace dunlin::store

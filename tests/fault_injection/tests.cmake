@@ -81,7 +81,7 @@ if(NOT DUNLIN_SANITIZE)
   file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
        ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp
-                 store/copies_test.cpp store/leave_test.cpp store/join_test.cpp
+                 store/copies_test.cpp store/leave_test.cpp store/join_test.cpp store/moves_death_test.cpp
                  store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(stores_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
@@ -114,6 +114,11 @@ if(NOT DUNLIN_SANITIZE)
     list(GET fault 1 broken)
     add_test(NAME fault_injection.store.${name} COMMAND stores_with_fault ${name} --gtest_filter=StoreJoin.*)
     set_tests_properties(fault_injection.store.${name} PROPERTIES PASS_REGULAR_EXPRESSION "${broken}" TIMEOUT 300)
+  endforeach()
+  foreach(fault shed_chain_is_not_copied rescue_is_left_out)
+    add_test(NAME fault_injection.store.${fault}
+      COMMAND stores_with_fault ${fault} --gtest_filter=StoreMovesDeath.*Leave*)
+    set_tests_properties(fault_injection.store.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "STO-[CM][0-9]" TIMEOUT 300)
   endforeach()
   foreach(fault home_opens_at_once change_is_not_copied)
     add_test(NAME fault_injection.store.${fault}

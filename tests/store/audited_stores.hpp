@@ -25,7 +25,8 @@
 /// Members of a random history whose calls on a few keys are kept and judged: in chains that
 /// overflow, while some crash, hang, pause, or are cut off, and some calls are abandoned. In some
 /// histories a further member joins the group. It is a client of the others, and takes keys now and
-/// then.
+/// then. Homes leave, too. With two copies of each key, no call may say that its key is lost before
+/// two homes have died, the second one before the copies of the first one's keys were made again.
 namespace dunlin::test {
 
 using remote::Status;
@@ -39,6 +40,13 @@ inline constexpr std::uint32_t kCallsAtOnce = 2;  // of each member
 inline constexpr std::uint64_t kSeedsPerJoin = 4;
 
 struct StoreAuditor;
+
+/// What befalls the members.
+enum class Schedule : std::uint8_t {
+  any,
+  evicts,  // likewise, in a store that evicts
+  moves    // with two copies: homes leave or a member takes keys, and one dies meanwhile
+};
 
 /// A call that a member has under way, again and again.
 struct AuditedCall {
@@ -72,6 +80,7 @@ class AuditedStore {
     if (stopping_) return;
     leave_ = std::make_unique<StoreOperation>(*store);
     leaves_group_ = also_the_group;
+    has_begun_to_leave_ = true;
     store->leave(*leave_);
   }
   [[nodiscard]] bool idle() const {
@@ -99,6 +108,9 @@ class AuditedStore {
         return true;
     return false;
   }
+  /// On purpose, once its keys had moved.
+  [[nodiscard]] bool has_left() const { return has_left_; }
+  [[nodiscard]] bool has_begun_to_leave() const { return has_begun_to_leave_; }
   [[nodiscard]] bool is_member() const { return members && members->why_stopped().empty(); }
   void close() {
     leave_.reset();
@@ -125,38 +137,43 @@ class AuditedStore {
   std::unique_ptr<GroupEntry> entry_;
   bool stopping_ = false;
   std::unique_ptr<StoreOperation> leave_, take_;
-  bool leaves_group_ = false;
+  bool leaves_group_ = false, has_left_ = false, has_begun_to_leave_ = false;
   std::array<AuditedCall, kCallsAtOnce> calls_;
   std::uint64_t next_at_ns_ = 0;
 };
 
 struct StoreAuditor {
-  StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Eviction eviction = Eviction::none)
+  StoreAuditor(std::uint64_t its_seed, StoreSeen& what, Schedule its_schedule = Schedule::any)
       : seed(its_seed),
         seen(what),
+        schedule(its_schedule),
         draws(its_seed),
         key_count(seed % kSeedsPerGrowth == 1 ? kKeys : kFewKeys),
-        founders(2 + below(4)),
-        count(founders + (seed % kSeedsPerJoin == 0 ? 1 : 0)),
+        founders(schedule == Schedule::moves ? 3 + below(3) : 2 + below(4)),
+        count(founders + (seed % (schedule == Schedule::moves ? 2 : kSeedsPerJoin) == 0 ? 1 : 0)),
         world(test::unfavourable_network(draws), founders, its_seed),
-        gone(count) {
+        gone(count),
+        is_replaced(count) {
     if (count > founders) world.add_node();
-    options.memory_bytes = kMinStoreBytes;
+    // Copies can be made again only if there is room for them.
+    options.memory_bytes = schedule == Schedule::moves ? 4 * kMinStoreBytes : kMinStoreBytes;
     options.large_bytes = 0;
     options.expected_keys = key_count == kKeys ? 1 : 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
     options.homes = below(2) == 0 ? 1 : founders;
-    if (eviction == Eviction::none && seed % kSeedsPerCopies == 2) {
+    if (schedule == Schedule::moves || (schedule == Schedule::any && seed % kSeedsPerCopies == 2)) {
       options.homes = founders;
       options.copies = 2;
-    }
-    if (eviction == Eviction::none && seed % kSeedsPerLeave == 3) {
+      leaves = below(founders);
+    } else if (schedule == Schedule::any && seed % kSeedsPerLeave == 3) {
       options.homes = founders;
       leaves = 1 + below(founders - 1);
     }
-    takes = count > founders && options.copies == 1 && eviction == Eviction::none;
-    options.eviction = eviction;
-    if (eviction != Eviction::none) options.limit_bytes = (2 + below(3)) << 16;  // slabs
+    takes = count > founders && schedule != Schedule::evicts;
+    if (schedule == Schedule::evicts) {
+      options.eviction = Eviction::lru;
+      options.limit_bytes = (2 + below(3)) << 16;  // slabs
+    }
     for (Rank rank = 0; rank < count; ++rank) {
       stores.push_back(
           std::make_unique<AuditedStore>(*this, rank, seed * 89 + rank, rank >= founders));
@@ -169,12 +186,13 @@ struct StoreAuditor {
   }
 
   void run() {
-    for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
+    if (schedule == Schedule::moves) {
       world.run_for(1 + below(300'000));
       let_one_leave();
       let_the_joiner_take();
-      is_troubled = true;
-      test::trouble(world, draws, gone, [this](Rank rank) { await_a_write_of(rank); });
+      if (below(8) > 0) let_one_die();
+    } else {
+      let_troubles_come();
     }
     world.run_for(300'000);
     while (leaves > 0) let_one_leave();
@@ -187,6 +205,7 @@ struct StoreAuditor {
           << "STO-4, STO-5: a call of member " << rank << " hangs" << stores[rank]->under_way();
     look_at_what_is_left();
     get_what_is_left();
+    if (schedule == Schedule::moves && !testing::Test::HasFailure()) let_one_more_die();
     for (std::uint32_t key = 0; key < key_count; ++key)
       EXPECT_TRUE(keys.at(key).linearizable(options.eviction != Eviction::none))
           << "STO-1, STO-V1: key " << key << "\n"
@@ -199,6 +218,47 @@ struct StoreAuditor {
     }
     for (Rank rank = 0; rank < count; ++rank) world.detach_all(rank);
     for (const auto& member : stores) member->close();
+  }
+
+  void let_troubles_come() {
+    for (std::uint32_t troubles = below(4); troubles > 0; --troubles) {
+      world.run_for(1 + below(300'000));
+      let_one_leave();
+      let_the_joiner_take();
+      is_troubled = true;
+      test::trouble(world, draws, gone, [this](Rank rank) { await_a_write_of(rank); });
+    }
+  }
+  /// The first death. It loses nothing.
+  void let_one_die() {
+    Rank dies = below(count);
+    if (stores[dies]->has_left()) return;
+    await_a_write_of(dies);
+    if (stores[dies]->has_left()) return;
+    is_troubled = true;
+    gone[dies] = true;
+    ++seen.deaths_amid_moves;
+    world.crash(dies);
+  }
+  /// Once all copies are complete, a further home: that loses nothing either. Those that are left
+  /// are more than half of the members before.
+  void let_one_more_die() {
+    std::vector<Rank> left;
+    for (Rank rank = 0; rank < count; ++rank)
+      if (!gone[rank] && stores[rank]->is_member() && !stores[rank]->has_left())
+        left.push_back(rank);
+    if (left.size() < 3) return;
+    EXPECT_TRUE(world.run_until([&] { return copies_are_complete(); }, 3'000'000'000))
+        << "STO-C4: copies are not made";
+    const Rank dies = left[below(static_cast<std::uint32_t>(left.size()))];
+    // One that has begun to leave takes nothing over.
+    if (std::ranges::none_of(left, [&](Rank rank) {
+          return rank != dies && rank < founders && !stores[rank]->has_begun_to_leave();
+        }))
+      return;
+    gone[dies] = true;
+    world.crash(dies);
+    get_what_is_left();
   }
 
   /// STO-2, and what the last gets would return.
@@ -240,6 +300,9 @@ struct StoreAuditor {
       stores[by]->store->get(get, key_of(key));
       EXPECT_TRUE(world.run_until([&] { return get.finished(); }, 1'000'000'000))
           << "STO-5: the last get hangs";
+      EXPECT_TRUE(get.status() == Status::ok || get.status() == Status::stopped ||
+                  schedule != Schedule::moves)
+          << "STO-C1, STO-C4: key " << key << ": " << remote::describe(get.status());
       if (get.status() != Status::ok) continue;
       keys.at(key).add({.saw = get.found() ? number_of(get.value()) : 0,
                         .found = get.found(),
@@ -288,13 +351,64 @@ struct StoreAuditor {
     return false;
   }
 
-  /// With copies: that member knows of a second home that has gone, perhaps before the copies were
-  /// restored.
-  bool may_have_lost_keys(Rank rank) const {
-    std::uint32_t homes = 0;
-    for (Rank home = 0; home < founders; ++home)
-      homes += stores[rank]->members->contains(home) ? 1 : 0;
-    return options.copies > 1 && homes + 1 < founders;
+  /// With copies: the others have removed it, and it does not know that yet. What it reads
+  /// meanwhile may be old (STO-C2).
+  bool is_removed(Rank rank) const {
+    if (options.copies == 1) return false;
+    for (const auto& other : stores)
+      if (other->is_member() && !other->members->contains(rank) &&
+          other->members->generation() > stores[rank]->members->generation())
+        return true;
+    return false;
+  }
+
+  /// With copies: two homes have died, the second one perhaps before the copies of the first one's
+  /// keys were made again. So keys of both are lost for good (STO-C4).
+  bool may_have_lost_keys(Rank rank) {
+    if (options.copies == 1) return false;
+    has_lost_keys = has_lost_keys || deaths_known_to(rank) > 1;
+    return has_lost_keys;
+  }
+  /// Of members with memory for keys, whose copies have not been made again. Those that have left
+  /// on purpose had none.
+  std::uint32_t deaths_known_to(Rank rank) const {
+    std::uint32_t deaths = 0;
+    for (Rank home = 0; home < count; ++home)
+      deaths +=
+          !stores[rank]->members->contains(home) && !stores[home]->has_left() && !is_replaced[home]
+              ? 1
+              : 0;
+    return deaths;
+  }
+  /// With copies: now and then. Who has died before its keys' copies are complete is replaced then.
+  void look_for_deaths() {
+    if (options.copies == 1 || !begun || ++looks % 16 != 0) return;
+    for (const auto& one : stores)
+      if (one->is_member() && may_have_lost_keys(one->rank)) return;
+    if (!copies_are_complete()) return;
+    for (const auto& one : stores)
+      if (!gone[one->rank] && one->is_member())
+        for (Rank home = 0; home < count; ++home)
+          is_replaced[home] = is_replaced[home] || !one->members->contains(home);
+  }
+  /// At all members of one view, all of which are there.
+  bool copies_are_complete() const {
+    const AuditedStore* latest = nullptr;
+    for (const auto& one : stores)
+      if (one->is_member() && !one->has_left() &&
+          (latest == nullptr || latest->members->generation() < one->members->generation()))
+        latest = one.get();
+    if (latest == nullptr) return false;
+    for (const auto& one : stores) {
+      if (!latest->members->contains(one->rank)) continue;
+      if (gone[one->rank] || !one->is_member() ||
+          one->members->generation() != latest->members->generation() ||
+          !one->store->statistics().copies_complete)
+        return false;
+      for (Rank other = 0; other < count; ++other)
+        if (!latest->members->contains(other) && one->progress->contains(other)) return false;
+    }
+    return true;
   }
 
   /// With one copy: a home has gone, and the next one may have got none of its keys.
@@ -340,6 +454,7 @@ struct StoreAuditor {
 
   std::uint64_t seed;
   StoreSeen& seen;
+  Schedule schedule;
   test::Draws draws;
   std::uint32_t key_count;
   std::uint32_t founders;
@@ -349,7 +464,10 @@ struct StoreAuditor {
   bool takes = false;                       // the one that joins takes keys
   sim::World world;
   StoreOptions options;
-  std::vector<bool> gone;  // crashed or hung
+  std::vector<bool> gone;         // crashed or hung
+  std::vector<bool> is_replaced;  // and its keys have two copies again
+  bool has_lost_keys = false;
+  std::uint64_t looks = 0;
   std::uint64_t events = 0, values = 0;
   std::array<KeyCalls, kKeys> keys;
   std::array<std::map<std::uint64_t, std::uint64_t>, kKeys> versions;  // and their values

@@ -66,6 +66,7 @@ TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
     }
     for (int key = 0; key < kMany; key += 5)
       mortals.put(1, name_of(key), expected[name_of(key)] = "after " + std::to_string(dies));
+    if (dies == 3) restore(mortals, dies, {4});
     restore(mortals, dies, {0, 1, 2});
     auto count = mortals.at(0).count();
     EXPECT_EQ(mortals.end_of(count), Status::ok);

@@ -223,11 +223,6 @@ TEST(StoreJoin, IsRefusedWhereItIsNotOffered) {
   members.options.contributes = false;
   members.join(kLate);
   EXPECT_EQ(members.take_keys(kLate), Status::not_allowed) << "a client";
-  StoreOptions two = roomy_store();
-  two.copies = 2;
-  Joining with_copies(two);
-  with_copies.join(kLate);
-  EXPECT_EQ(with_copies.take_keys(kLate), Status::not_allowed);
   StoreOptions lru = roomy_store();
   lru.eviction = Eviction::lru;
   Joining evicting(lru);

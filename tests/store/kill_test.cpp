@@ -50,8 +50,10 @@ struct Shared {
   std::array<std::array<Known, kKeys>, kHomes> keys;
   std::array<std::atomic<std::uint32_t>, kHomes> checked{};  // after so many deaths
   std::array<std::atomic<Rank>, kKills> dead{};
-  std::atomic<std::uint32_t> deaths{0};
-  std::atomic<std::uint64_t> puts{0};  // that have ended
+  std::atomic<std::uint32_t> kills{0}, deaths{0};  // begun, and over
+  std::atomic<std::uint64_t> puts{0};              // that have ended
+  std::atomic<Rank> leaver{kHomes};                // the home that is to leave
+  std::atomic<bool> leave_has_ended{false}, has_left{false};
 };
 
 class SharedPages {
@@ -89,6 +91,7 @@ class Writer {
         return "a put: " + std::string(remote::describe(put.status()));
       known.ended = number;
       ++shared_.puts;
+      if (std::string wrong = leave(); !wrong.empty()) return wrong;
       const std::uint32_t deaths = shared_.deaths;
       if (deaths == shared_.checked.at(rank_)) continue;
       if (!await(shared_.dead.at(deaths - 1))) return "STO-C4: copies are not restored";
@@ -98,6 +101,23 @@ class Writer {
   }
 
  private:
+  /// Begins when it is to, and goes on beside the puts. It ends with `lost` if the home dies that
+  /// gets the keys.
+  std::string leave() {
+    if (shared_.leaver != rank_ || shared_.leave_has_ended) return {};
+    if (!leave_) {
+      leave_ = std::make_unique<StoreOperation>(store_);
+      store_.leave(*leave_);
+    }
+    if (!leave_->finished()) return {};
+    const Status status = leave_->status();
+    if (status != Status::ok && (status != Status::lost || shared_.kills == 0))
+      return "a leave: " + std::string(remote::describe(status));
+    if (status == Status::ok && store_.statistics().keys > 0) return "it has left, and has keys";
+    shared_.has_left = status == Status::ok;
+    shared_.leave_has_ended = true;
+    return {};
+  }
   bool await(Rank dead) {
     const std::uint64_t end = fabric_->now_ns() + kPatienceNs;
     while (progress_.contains(dead) || !store_.statistics().copies_complete) {
@@ -135,6 +155,7 @@ class Writer {
   GroupMembers members_{group_};
   remote::Progress progress_{*fabric_, members_};
   Store store_{progress_, options()};
+  std::unique_ptr<StoreOperation> leave_;
 };
 
 struct StoreKills : testing::TestWithParam<NodeBackend> {
@@ -158,6 +179,15 @@ class Killing {
     for (const auto& process : processes_) EXPECT_EQ(process->receive_line(), "works");
   }
   [[nodiscard]] Shared& shared() const { return *pages_; }
+  void wait_for_puts(std::uint64_t many) {
+    const std::uint64_t until = shared().puts + many;
+    wait_until([&] { return shared().puts >= until; });
+  }
+  /// If the home that is to leave is left.
+  void wait_for_the_leave() {
+    if (std::ranges::find(left_, shared().leaver.load()) == left_.end()) return;
+    wait_until([&] { return shared().leave_has_ended.load(); });
+  }
   /// A member that works ends only if it is killed. So `ready` comes, or a member that ends.
   void wait_until(const std::function<bool()>& ready) {
     std::vector<pollfd> news;
@@ -172,6 +202,7 @@ class Killing {
   /// Any of them; then the others have looked at all keys.
   void kill_one(std::mt19937_64& random) {
     const auto dies = left_.begin() + static_cast<std::ptrdiff_t>(random() % left_.size());
+    ++shared().kills;
     processes_[*dies]->kill();
     shared().dead.at(shared().deaths) = *dies;
     left_.erase(dies);
@@ -194,13 +225,32 @@ TEST_P(StoreKills, NothingIsLostThatWasPut) {
     std::mt19937_64 random(seed);
     Killing killing(GetParam());
     for (std::uint32_t i = 0; i < kKills && !HasFailure(); ++i, ++kills) {
-      const std::uint64_t until = killing.shared().puts + random() % kMostPuts;
-      killing.wait_until([&] { return killing.shared().puts >= until; });
+      killing.wait_for_puts(random() % kMostPuts);
       if (!HasFailure()) killing.kill_one(random);
     }
     puts += killing.shared().puts;
   });
   std::cout << kills << " kills amid " << puts << " puts\n";
+}
+
+/// The first kill amid the leave, or soon after it; that of the leaving home, too. The second one
+/// leaves two homes at least.
+TEST_P(StoreKills, NothingIsLostThatWasPutWhileAHomeLeaves) {
+  std::uint64_t puts = 0, kills = 0, leaves = 0;
+  test::for_each_seed(test::Seeds(3), [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    Killing killing(GetParam());
+    killing.wait_for_puts(random() % kMostPuts);
+    killing.shared().leaver = static_cast<Rank>(random() % kHomes);
+    for (std::uint32_t i = 0; i < kKills - 1 && !HasFailure(); ++i, ++kills) {
+      if (i > 0) killing.wait_for_the_leave();
+      killing.wait_for_puts(random() % (i == 0 ? kMostPuts / 10 : kMostPuts));
+      if (!HasFailure()) killing.kill_one(random);
+    }
+    puts += killing.shared().puts;
+    leaves += killing.shared().has_left ? 1 : 0;
+  });
+  std::cout << kills << " kills and " << leaves << " leaves amid " << puts << " puts\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(On, StoreKills, testing::ValuesIn(test::backends()),

@@ -225,9 +225,14 @@ TEST(StoreLeave, WithoutRoomAtTheOtherHomeEndsAndCallsGoOn) {
 TEST(StoreLeave, IsRefusedWhereItIsNotOffered) {
   StoreOptions options = Mortals::tiny_store();
   options.copies = 2;
-  Mortals with_copies(3, 3, Mortals::network(), options);
+  Mortals with_copies(3, 2, Mortals::network(), options);
   auto leave = with_copies.at(1).leave();
-  EXPECT_EQ(with_copies.end_of(leave), Status::not_allowed);
+  EXPECT_EQ(with_copies.end_of(leave), Status::not_allowed) << "one home has no second copies";
+  options.copies = 1;
+  options.eviction = Eviction::lru;
+  Mortals evicting(3, 3, Mortals::network(), options);
+  auto of_evicting = evicting.at(1).leave();
+  EXPECT_EQ(evicting.end_of(of_evicting), Status::not_allowed);
   Mortals one(3, 2);
   auto of_client = one.at(2).leave();
   EXPECT_EQ(one.end_of(of_client), Status::not_allowed);

@@ -43,6 +43,7 @@ void AuditedStore::settle(std::unique_ptr<Group> its_group) {
 
 std::size_t AuditedStore::step() {
   std::size_t done = 0;
+  auditor.look_for_deaths();
   for (AuditedCall& call : calls_) {
     if (!stopping_ && call.under_way && !call.operation->finished() && below(300) == 0)
       call.operation->abandon();
@@ -50,13 +51,18 @@ std::size_t AuditedStore::step() {
   }
   if (take_ && take_->finished()) {
     if (take_->status() == Status::ok) ++auditor.seen.takes;
+    if (take_->status() == Status::ok && auditor.options.copies > 1)
+      ++auditor.seen.takes_with_copies;
     take_.reset();
     ++done;
   }
   if (leave_ && leave_->finished()) {
     if (leave_->status() == Status::ok) ++auditor.seen.leaves;
+    if (leave_->status() == Status::ok && auditor.options.copies > 1)
+      ++auditor.seen.leaves_with_copies;
     const bool parts = leaves_group_ && leave_->status() == Status::ok;
     leave_.reset();
+    has_left_ = has_left_ || parts;
     if (parts) group->leave();
     stopping_ = stopping_ || parts;
     ++done;
@@ -127,6 +133,7 @@ void AuditedStore::end(AuditedCall& call) {
       ADD_FAILURE() << remote::describe(call.operation->status());
       return;
   }
+  if (auditor.is_removed(rank) && !call.operation->changed()) return history.strike(call.record);
   ++auditor.seen.calls;
   if (rank >= auditor.founders) ++auditor.seen.calls_of_joiners;
   KeyCallRecord& record = history[call.record];
@@ -149,10 +156,12 @@ void AuditedStore::end(AuditedCall& call) {
 namespace {
 
 using test::Histories;
+using test::Schedule;
 using test::StoreAuditor;
 using test::StoreSeen;
 
 constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
+constexpr std::uint64_t kMoveSeeds = test::rounds(300);
 constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
 /// Of the seeds, those whose histories the independent checker sees, too.
 constexpr std::uint64_t kSeedsForChecker = 200;
@@ -169,7 +178,8 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   for (const std::uint64_t count :
        {seen.calls, seen.found, seen.lost, seen.stopped, seen.abandoned, seen.repaired_locks,
         seen.cache_hits, seen.cache_stale, seen.read_again, seen.last_gets, seen.calls_of_joiners,
-        seen.splits, seen.copies_restored, seen.leaves, seen.takes, seen.keys_moved})
+        seen.splits, seen.copies_restored, seen.leaves, seen.leaves_with_copies, seen.takes,
+        seen.takes_with_copies, seen.keys_moved})
     EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   std::cout << seen.text() << "\n";
   if (!Histories::why_not().empty()) return;
@@ -177,11 +187,27 @@ TEST(StoreInSimulator, KeepsItsPromisesWhateverHappens) {
   EXPECT_TRUE(verdict.linearizable) << verdict.text;
 }
 
+/// With two copies, and one death: no key is lost.
+TEST(StoreInSimulator, KeepsItsPromisesWhileKeysMoveAndOneDies) {
+  const test::Seeds seeds(kMoveSeeds);
+  StoreSeen seen;
+  test::for_each_seed(seeds, [&](std::uint64_t seed) {
+    StoreAuditor(seed, seen, Schedule::moves).run();
+    EXPECT_EQ(seen.lost, 0U) << "STO-C1: a key is lost";
+  });
+  for (const std::uint64_t count :
+       {seen.calls, seen.found, seen.abandoned, seen.repaired_locks, seen.cache_hits,
+        seen.calls_of_joiners, seen.copies_restored, seen.leaves_with_copies,
+        seen.takes_with_copies, seen.keys_moved, seen.deaths_amid_moves, seen.last_gets})
+    EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
+  std::cout << seen.deaths_amid_moves << " deaths, " << seen.text() << "\n";
+}
+
 TEST(StoreInSimulator, KeepsItsPromisesWhileItEvicts) {
   const test::Seeds seeds(kEvictionSeeds);
   StoreSeen seen;
-  test::for_each_seed(seeds,
-                      [&](std::uint64_t seed) { StoreAuditor(seed, seen, Eviction::lru).run(); });
+  test::for_each_seed(
+      seeds, [&](std::uint64_t seed) { StoreAuditor(seed, seen, Schedule::evicts).run(); });
   for (const std::uint64_t count : {seen.calls, seen.found, seen.lost, seen.repaired_locks,
                                     seen.evictions, seen.waits_for_room, seen.marks})
     EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";

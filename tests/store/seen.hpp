@@ -20,7 +20,8 @@ struct StoreSeen {
                 repaired_locks = 0, repaired_entries = 0, cache_hits = 0, cache_stale = 0,
                 read_again = 0, last_gets = 0, calls_of_joiners = 0, evictions = 0,
                 waits_for_room = 0, marks = 0, splits = 0, copies_restored = 0, leaves = 0,
-                takes = 0, keys_moved = 0;
+                leaves_with_copies = 0, takes = 0, takes_with_copies = 0, keys_moved = 0,
+                deaths_amid_moves = 0;
 
   void add(const StoreStatistics& statistics) {
     repaired_locks += statistics.repaired_locks;
@@ -43,7 +44,9 @@ struct StoreSeen {
          << cache_hits << " cache hits, " << cache_stale << " stale, " << read_again
          << " read again, " << calls_of_joiners << " calls of members that joined, " << splits
          << " chains split, " << copies_restored << " copies restored, " << leaves
-         << " homes left, " << takes << " times keys taken, " << keys_moved << " keys moved";
+         << " homes left, " << leaves_with_copies << " of them with two copies, " << takes
+         << " times keys taken, " << takes_with_copies << " of them with two copies, " << keys_moved
+         << " keys moved";
     return text.str();
   }
 };

@@ -70,6 +70,42 @@ TEST_F(StoreKeysThatMove, AreHandedOverByAFounder) {
   b.end();
 }
 
+/// The words of a founder.
+Words with_copies(const std::string& founders, const std::string& name) {
+  return {"--members", founders, "--copies", "2", "--hand-over", "--name", name};
+}
+
+TEST_F(StoreKeysThatMove, AreHandedOverByAFounderWithTwoCopies) {
+  ServerProcess a(group, with_copies("a,b,c", "a"));
+  ServerProcess b(group, with_copies("a,b,c", "b"));
+  ServerProcess c(group, with_copies("a,b,c", "c"));
+  put_all(b);
+  hand_over(a);
+  EXPECT_EQ(get_all(b), kAllValues);
+  EXPECT_EQ(get_all(c), kAllValues);
+  // One home has no second copies, so the keys cannot be handed over.
+  b.signal(SIGTERM);
+  b.receive_line_of("ends because of SIGTERM");
+  EXPECT_EQ(b.exit_code(), 3);
+  EXPECT_EQ(get_all(c), kAllValues);
+}
+
+TEST_F(StoreKeysThatMove, AreTakenByOneThatJoinsWithTwoCopies) {
+  ServerProcess a(group, {"--members", "a,b,c", "--copies", "2", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b,c", "--copies", "2", "--name", "b"});
+  ServerProcess c(group, {"--members", "a,b,c", "--copies", "2", "--name", "c"});
+  put_all(a);
+  ServerProcess d(group, {"--join", "--copies", "2", "--name", "d", "--take-keys", "--hand-over"});
+  d.port();
+  d.receive_line_of("has taken half of a member's keys");
+  EXPECT_EQ(get_all(b), kAllValues);
+  hand_over(d);
+  EXPECT_EQ(get_all(a), kAllValues);
+  a.end();
+  b.end();
+  c.end();
+}
+
 TEST_F(StoreKeysThatMove, AreNotMissedWhereThereAreNone) {
   ServerProcess alone(group, {"--hand-over"});
   alone.port();
@@ -121,10 +157,9 @@ TEST(StoreMovesOnTheCommandLine, AreRefusedWhereKeysCannotMove) {
   };
   const Refusal refusals[] = {
       {{"serve", "--take-keys"}, "it is for one with --join"},
-      {{"serve", "--join", "--name", "c", "--take-keys", "--copies", "2"},
+      {{"serve", "--join", "--name", "c", "--take-keys", "--eviction", "lru"},
        "--take-keys: keys move"},
       {{"serve", "--join", "--name", "c", "--hand-over"}, "holds no keys"},
-      {{"serve", "--hand-over", "--copies", "2"}, "--hand-over: keys move only with one copy"},
       {{"serve", "--hand-over", "--eviction", "lru"}, "without eviction"},
   };
   for (const Refusal& refusal : refusals) {

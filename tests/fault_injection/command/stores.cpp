@@ -22,6 +22,8 @@ constexpr std::array kStoreFaults{
     NamedFault{"departed_entry_stays_live", FaultInjection::departed_entry_stays_live},
     NamedFault{"split_forgets_departure", FaultInjection::split_forgets_departure},
     NamedFault{"covers_too_much", FaultInjection::covers_too_much},
+    NamedFault{"shed_chain_is_not_copied", FaultInjection::shed_chain_is_not_copied},
+    NamedFault{"rescue_is_left_out", FaultInjection::rescue_is_left_out},
     NamedFault{"unlocked_before_write", FaultInjection::unlocked_before_write},
     NamedFault{"entry_after_slot", FaultInjection::entry_after_slot},
     NamedFault{"moved_is_not_marked", FaultInjection::moved_is_not_marked},
