@@ -121,7 +121,7 @@ bool State::decide(StoreOperation& op) noexcept {
       (work.kind == Kind::evict && slot_word::location_of(work.slot.word) != work.victim);
   if (!work.present || stays) return leave(op, Status::ok);
   cancel_blocks(work);
-  op.changed_ = op.found_;
+  op.changed_ = op.found_ || work.kind == Kind::drop_stray;  // one that has expired, too
   op.version_ = 0;
   build_erase(work);
   return replicate(op);

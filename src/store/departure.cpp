@@ -342,6 +342,7 @@ bool Departure::move() {
   if (status == Status::under_way) return false;
   if (status == Status::ok) {
     raise_all();
+    raises_.stop_waiting();
     stage_ = Stage::raise;
     return true;
   }
@@ -379,7 +380,6 @@ void Departure::raise_all() {
 }
 
 bool Departure::raise() {
-  if (move_.is_outdated()) raises_.stop_waiting();
   const Status status = raises_.step();
   if (status == Status::under_way) return false;
   if (is_over_) return give_up(Status::lost);

@@ -88,7 +88,11 @@ bool Departure::awaited() {
   const std::uint64_t generation = shed_word::generation(word_);
   if (generation == shed_word::kHasNoRoom) return end(Status::no_room);
   if (generation == shed_word::kHasNoHome) return end(Status::not_allowed);
-  if (generation < (generation_ & UINT32_MAX)) return rest(Stage::await);
+  if (generation == 0) return rest(Stage::await);
+  if (generation < (generation_ & UINT32_MAX)) {  // the home had not heard of the change yet
+    ++round_;
+    return rest(Stage::ask);
+  }
   ++asks_;
   stage_ = Stage::await;
   return true;

@@ -69,6 +69,8 @@ bool Shedding::step() {
       return look();
     case Stage::ready:
       return ready();
+    case Stage::wait:
+      return wait();
     case Stage::move:
       return move();
     case Stage::raise:
@@ -109,6 +111,33 @@ bool Shedding::ready() {
     stage_ = Stage::idle;
     return false;
   }
+  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
+  const std::uint64_t end = shape.end_of(position_, shape.depth_of(position_));
+  raises_.begin();
+  for (const KeyGroup& group : groups_)
+    if (const std::uint64_t from = std::max(group.from, position_);
+        from < std::min(group.below, end) && group.now.second == mover_ && !begins(group))
+      raises_.add({.at = mover_,
+                   .offset = stale_at(state_.homes[mover_].ranks, state_.members, group.home),
+                   .from = from,
+                   .below = from});
+  stage_ = Stage::wait;
+  return true;
+}
+
+/// Whether no other first home has made second copies of lower positions there: what is not old
+/// before that one says so.
+bool Shedding::begins(const KeyGroup& group) const noexcept {
+  const Assumed unmarked{.mover = mover_, .to = 0, .ignores_marks = true};
+  const KeyHomes lowest = state_.homes_of(group.home, 0, &unmarked);
+  return lowest.first == state_.fabric.rank() || lowest.second != mover_;
+}
+
+/// Until such a home has come so far; before any lock is held (STO-M11).
+bool Shedding::wait() {
+  const Status status = raises_.step();
+  if (status == Status::under_way) return false;
+  if (status != Status::ok) return rest(Stage::ready);
   move_.begin(position_, groups_);
   stage_ = Stage::move;
   return true;
@@ -130,29 +159,22 @@ bool Shedding::move() {
     const std::uint64_t below = std::min(group.below, end);
     if (from >= below || group.now.second != mover_) continue;
     if (group.then.second) state_.claim(raises_, *group.then.second, group.home, from, below);
-    // What another first home has made there of lower positions is not old before it says so.
-    const Assumed unmarked{.mover = mover_, .to = 0, .ignores_marks = true};
-    const KeyHomes first_ones = state_.homes_of(group.home, 0, &unmarked);
-    const bool begins = first_ones.first == state_.fabric.rank() || first_ones.second != mover_;
     raises_.add({.at = mover_,
                  .offset = stale_at(state_.homes[mover_].ranks, state_.members, group.home),
-                 .from = begins ? 0 : from,
+                 .from = begins(group) ? 0 : from,
                  .below = below});
   }
+  raises_.stop_waiting();
   stage_ = Stage::raise;
   return true;
 }
 
 /// From the mark on, changes of the chain's keys go to the other home.
 bool Shedding::raise() {
-  if (move_.is_outdated()) raises_.stop_waiting();
   const Status status = raises_.step();
   if (status == Status::under_way) return false;
   if (status == Status::busy) {
-    // Another first home comes before: not under the locks, which it may need (STO-M11).
-    move_.release(memory::load(word_at(move_.main() + kVersionAt)));
     state_.begin_rest(rest_);
-    stage_ = Stage::release;
     return false;
   }
   std::byte* const at = move_.main();

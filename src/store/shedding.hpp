@@ -23,15 +23,17 @@ class Shedding {
   Shedding& operator=(const Shedding&) = delete;
 
   std::size_t poll();
-  [[nodiscard]] bool is_amid_chain() const noexcept { return stage_ > Stage::ready; }
+  [[nodiscard]] bool is_amid_chain() const noexcept { return stage_ > Stage::wait; }
 
  private:
-  enum class Stage : std::uint8_t { idle, look, ready, move, raise, release };
+  enum class Stage : std::uint8_t { idle, look, ready, wait, move, raise, release };
 
   void look_at_request();
   [[nodiscard]] bool step();
   [[nodiscard]] bool look();
   [[nodiscard]] bool ready();
+  [[nodiscard]] bool begins(const KeyGroup& group) const noexcept;
+  [[nodiscard]] bool wait();
   [[nodiscard]] bool move();
   [[nodiscard]] bool raise();
   void answer(std::uint64_t generation) noexcept;

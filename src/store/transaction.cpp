@@ -339,7 +339,8 @@ bool State::hold(TransactionWork& work) noexcept {
     }
     // A chain of the key has been split: the locks are taken anew.
     if (op.status() == Status::conflict)
-      return has_moved_keys(work) ? fail(work, Status::conflict) : begin_anew(work);
+      return has_moved_keys(work) || has_other_homes(work) ? fail(work, Status::conflict)
+                                                           : begin_anew(work);
     if (op.status() != Status::ok) return fail(work, op.status());
     if (write.kind == Kind::insert && write.first == nullptr && op.found_)
       return fail(work, Status::name_taken);
