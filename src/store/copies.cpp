@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -141,6 +142,11 @@ Copies::Copies(State& state) : state_(state), rescue_(state), raises_(state) {
 }
 Copies::~Copies() { state_.fabric.abandon(done_); }
 
+bool Copies::lacks_room() const noexcept {
+  const std::uint64_t word = memory::load(word_at(state_.index.memory().data() + kCompleteAt));
+  return word == (kLacksRoom | state_.progress.generation());
+}
+
 bool Copies::complete() const noexcept {
   return is_complete_ && complete_in_ == state_.progress.generation();
 }
@@ -157,6 +163,7 @@ void Copies::members_changed() {
   has_looked_at_locks_ = false;
   prepared_.clear();
   held_.clear();
+  lacks_room_ = false;
   has_failed_ = false;
   is_complete_ = false;
   for (Lane& lane : lanes_) {
@@ -307,6 +314,9 @@ std::size_t Copies::restore() {
                     state_.progress.generation());
     return done;
   }
+  if (std::exchange(lacks_room_, false))
+    memory::store(word_at(state_.index.memory().data() + kCompleteAt),
+                  kLacksRoom | state_.progress.generation());
   has_failed_ = false;
   number_ = 0;
   try_later(kRestoreAgainNs);
@@ -336,6 +346,7 @@ void Copies::begin_next(Lane& lane) {
 void Copies::end(Lane& lane) {
   lane.under_way = false;
   const Status status = lane.operation->status();
+  lacks_room_ = lacks_room_ || status == Status::no_room || status == Status::full;
   if (!lane.is_raising) {
     if (status == Status::ok)
       ++state_.seen.copies_restored;

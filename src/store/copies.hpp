@@ -34,6 +34,8 @@ class Copies {
   [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
   /// Whether each key that this home holds first has a second copy.
   [[nodiscard]] bool complete() const noexcept;
+  /// Whether it has tried, and a home has no room.
+  [[nodiscard]] bool lacks_room() const noexcept;
 
  private:
   static constexpr std::size_t kLanes = 16;
@@ -89,6 +91,7 @@ class Copies {
   std::uint64_t complete_in_ = 0;  // generation
   std::vector<KeyGroup> groups_;   // that this home serves, in this generation
   bool has_failed_ = false;
+  bool lacks_room_ = false;
   std::uint64_t number_ = 0;  // of the next main header
   std::vector<Held> held_;    // of those before it, when it was their turn
   bool tells_ = false;

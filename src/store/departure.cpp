@@ -308,6 +308,7 @@ bool Departure::ready() {
   if (position_ >= limit_) return tell(0, Stage::tell);
   const std::uint64_t now = state_.progress.generation();
   if (complete_in_ != now && state_.has_copies()) {
+    if (state_.copies->lacks_room()) return end(Status::no_room);
     if (!state_.copies->complete()) return rest(Stage::ready);
     if (std::exchange(generation_, now) != now) asks_ = 0;
     if (look_for_home()) {
@@ -331,7 +332,9 @@ bool Departure::ready() {
 
 bool Departure::readied() {
   if (!done_.finished()) return false;
-  if (done_.failed() || word_ < generation_) return rest(Stage::ready);
+  if (done_.failed()) return rest(Stage::ready);
+  if (word_ == (kLacksRoom | generation_)) return end(Status::no_room);
+  if ((word_ & kLacksRoom) != 0 || word_ < generation_) return rest(Stage::ready);
   ++asks_;
   stage_ = Stage::ready;
   return true;

@@ -31,7 +31,9 @@ inline constexpr std::uint64_t kShedDoneAt = 96;
 /// copies for others.
 inline constexpr std::uint64_t kDrainedAt = 104;
 /// With two copies: the generation of the members in which this home has made all second copies.
+/// Or kLacksRoom and that generation: a home has no room for them.
 inline constexpr std::uint64_t kCompleteAt = 112;
+inline constexpr std::uint64_t kLacksRoom = std::uint64_t{1} << 63;
 /// With two copies, of each member: the generation of the members in which it has passed on what
 /// only it had of a home that has died.
 inline constexpr std::uint64_t kGaveAt = 120;

@@ -91,6 +91,11 @@ bool Shedding::ready() {
     stage_ = Stage::idle;
     return false;
   }
+  if (state_.copies->lacks_room()) {
+    answer(shed_word::kHasNoRoom);
+    stage_ = Stage::idle;
+    return false;
+  }
   if (!state_.copies->complete()) return rest(Stage::ready);
   if (position_ >= below_) {
     answer(state_.progress.generation());
