@@ -1,9 +1,10 @@
 # The sources of a folder as one translation unit, up to twelve at a time: most of what the compiler
-# does with a source is to read the headers that its neighbours include, too. Only those below the folders that
-# DUNLIN_TOGETHER names; elsewhere each source stands alone, and needs its own #includes. tools/tidy.py does the same
-# for clang-tidy. Sources that declare one name are kept apart (together.py), and so are those that have definitions of
-# their own, or compile options that their neighbours do not have. EXCEPT: regular expressions of those that stay alone
-# for another reason. ALSO: folders besides those of DUNLIN_TOGETHER, for a target that nobody measures.
+# does with a source is to read the headers that its neighbours include, too. What is left of several folders of src,
+# apps, bench or tests is one unit, too. Only those below the folders that DUNLIN_TOGETHER names; elsewhere each source
+# stands alone, and needs its own #includes. tools/tidy.py does the same for clang-tidy. Sources that declare one name
+# are kept apart (together.py), and so are those that have definitions or compile options of their own which the
+# others do not have. EXCEPT: regular expressions of those that stay alone for another reason. ALSO: folders besides
+# those of DUNLIN_TOGETHER, for a target that nobody measures.
 #
 # Not CMake's UNITY_BUILD: its units name their sources by absolute paths, so that a clone in another folder finds none
 # of them in ccache.
@@ -20,56 +21,74 @@ function(dunlin_put_together target)
   get_target_property(sources ${target} SOURCES)
   set(folders ${DUNLIN_TOGETHER} ${arg_ALSO})
   list(JOIN folders "|" folders)
-  set(in_folders)
+  list(TRANSFORM arg_EXCEPT REPLACE "(.+)" "/\\1[.]cpp$")
+  list(JOIN arg_EXCEPT "|" exceptions)
+  set(units_of_target)
+  set(groups)
   foreach(source IN LISTS sources)
-    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE path)
     cmake_path(GET path PARENT_PATH folder)
     cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
     get_source_file_property(options ${source} COMPILE_OPTIONS)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
-    if(NOT folder MATCHES "^(${folders})(/|$)" OR NOT path MATCHES "\\.cpp$" OR NOT EXISTS ${path}
-       OR definitions)
+    if(NOT folder MATCHES "^((${folders})(/|$))" OR NOT path MATCHES "\\.cpp$" OR NOT EXISTS ${path}
+       OR (exceptions AND path MATCHES "${exceptions}"))
+      list(APPEND units_of_target ${source})
       continue()
     endif()
     if(NOT options)
       set(options "")
     endif()
-    string(MAKE_C_IDENTIFIER "${folder}${options}" group)
-    list(APPEND in_folders ${group})
+    if(NOT definitions)
+      set(definitions "")
+    endif()
+    string(REGEX REPLACE "/.*" "" top ${folder})
+    string(MAKE_C_IDENTIFIER "${top}${options}${definitions}" group)
+    list(APPEND groups ${group})
+    set(top_${group} ${top})
     set(options_${group} "${options}")
-    list(APPEND in_${group} ${source})
+    set(definitions_${group} "${definitions}")
+    list(APPEND in_${group} ${path})
   endforeach()
-  list(REMOVE_DUPLICATES in_folders)
-  foreach(group IN LISTS in_folders)
-    foreach(exception IN LISTS arg_EXCEPT)
-      list(FILTER in_${group} EXCLUDE REGEX "/${exception}\\.cpp$")
-    endforeach()
+  list(REMOVE_DUPLICATES groups)
+  set(number 0)
+  foreach(group IN LISTS groups)
     execute_process(
       COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/together.py 12 ${in_${group}}
-      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
       OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" units "${units}")
-    set(number 0)
     foreach(unit IN LISTS units)
       separate_arguments(unit)
       list(LENGTH unit size)
-      if(size GREATER 1)
-        set(file ${CMAKE_BINARY_DIR}/together/${target}/${group}_${number}.cpp)
-        cmake_path(GET file PARENT_PATH here)
+      if(size EQUAL 1)
+        list(GET in_${group} ${unit} source)
+        list(APPEND units_of_target ${source})
+      else()
+        set(here ${CMAKE_BINARY_DIR}/together/${target})
         set(text "// Written by cmake/together.cmake.\n")
+        set(of)
         foreach(index IN LISTS unit)
           list(GET in_${group} ${index} source)
-          list(REMOVE_ITEM sources ${source})
-          cmake_path(ABSOLUTE_PATH source)
+          cmake_path(GET source PARENT_PATH folder)
+          cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+          list(APPEND of ${folder})
           cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${here})
           string(APPEND text "#include \"${source}\"\n")
         endforeach()
+        list(REMOVE_DUPLICATES of)
+        list(LENGTH of size)
+        if(size GREATER 1)
+          set(of ${top_${group}}_several)
+        endif()
+        string(MAKE_C_IDENTIFIER ${of} of)
+        set(file ${here}/${of}_${number}.cpp)
         file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
-        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options_${group}}")
-        list(APPEND sources ${file})
+        set_source_files_properties(${file} PROPERTIES
+          COMPILE_OPTIONS "${options_${group}}" COMPILE_DEFINITIONS "${definitions_${group}}")
+        list(APPEND units_of_target ${file})
         math(EXPR number "${number} + 1")
       endif()
     endforeach()
   endforeach()
-  set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+  set_target_properties(${target} PROPERTIES SOURCES "${units_of_target}")
 endfunction()

@@ -17,11 +17,25 @@ import ctest_log
 TREES = {"release": "", "asan": "address: ", "tsan": "thread: "}
 
 
+def parts_of_output(output, tree):
+    """fabric, table, multicast, ...: the library's layer and its tests; apps/NAME, bench/NAME: a command's.
+
+    As often as it has sources of the part, if it is made of several (cmake/together.cmake).
+    """
+    if match := re.search(r"/(together/\w+/\w+\.cpp)", output):
+        text = tree / match[1]
+        sources = re.findall(r'"[./]*(?:.*?/)?(src|apps|bench|tests)/(?:([a-z_]+)/)?',
+                             text.read_text(encoding="utf-8") if text.exists() else "")
+        return [part(folder, name) for folder, name in sources] or ["other"]
+    return [part_of_output(output)]
+
+
+def part(folder, name):
+    return name or folder if folder in ("src", "tests", "other") else f"{folder}/{name or ''}".rstrip("/")
+
+
 def part_of_output(output):
-    """fabric, table, multicast, ...: the library's layer and its tests; apps/NAME, bench/NAME: a command's."""
-    if match := re.search(r"/together/\w+/(src|apps|bench|tests)_([a-z]+)?", output):
-        folder, name = match[1], match[2]
-    elif match := re.match(r"(?:src/CMakeFiles/dunlin\.dir)/(\w+)/", output):
+    if match := re.match(r"(?:src/CMakeFiles/dunlin\.dir)/(\w+)/", output):
         folder, name = "src", match[1]
     elif match := re.match(r"apps/CMakeFiles/dunlin_app\.dir/(?:__/(bench)/)?([a-z]\w*)/", output):
         folder, name = match[1] or "apps", match[2]
@@ -31,7 +45,7 @@ def part_of_output(output):
         folder, name = "other", None
     if folder == "tests" and name == "conformance":
         name = "fabric"
-    return name or folder if folder in ("src", "tests", "other") else f"{folder}/{name or ''}".rstrip("/")
+    return part(folder, name)
 
 
 def part_of_test(name):
@@ -51,7 +65,9 @@ def building(log):
     for output, step in steps.items():
         if step not in counted:
             counted.add(step)
-            parts[part_of_output(output)] += (step[2] - step[1]) / 1000
+            of = parts_of_output(output, log.parent)
+            for one in of:
+                parts[one] += (step[2] - step[1]) / 1000 / len(of)
     return parts
 
 

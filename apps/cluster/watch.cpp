@@ -36,7 +36,7 @@ constexpr char kLeave = 'l';
 constexpr char kGiveUp = 'g';
 constexpr char kParentIsGone = '\0';
 
-void say(const Descriptor& line, char what, const std::string& text) noexcept {
+void write_line(const Descriptor& line, char what, const std::string& text) noexcept {
   std::array<char, kMostBytes> message{what};
   const std::size_t bytes = 1 + text.copy(message.data() + 1, message.size() - 1);
   static_cast<void>(send(line.get(), message.data(), bytes, MSG_NOSIGNAL));
@@ -77,13 +77,13 @@ class Watcher {
   }
 
   void run() {
-    say(line_, kAllHere, {});
+    write_line(line_, kAllHere, {});
     std::string order;
     while (order.empty()) {
       poll_until([&] { return !(order = heard(line_)).empty(); }, kLookMs);
       if (group_.ended()) miss_others();
       if (loss_.empty() || fabric_->now_ns() < lost_ns_ + kOthersExplainNs) continue;
-      if (!told_) say(line_, kError, loss_);
+      if (!told_) write_line(line_, kError, loss_);
       told_ = true;
     }
     if (order.front() != kParentIsGone) leave(order);
@@ -161,9 +161,9 @@ int become_watcher(const Cluster& cluster, const Intent& intent, std::uint32_t t
             line)
         .run();
   } catch (const BadInput& error) {
-    say(line, kBadInput, error.what());
+    write_line(line, kBadInput, error.what());
   } catch (const std::exception& error) {
-    say(line, kError, error.what());
+    write_line(line, kError, error.what());
   }
   return 0;
 }
@@ -228,7 +228,7 @@ void Watch::give_up(const std::string& why) noexcept { end(kGiveUp, why); }
 void Watch::end(char how, const std::string& text) noexcept {
   if (!watcher_.running()) return;
   if (all_here_) {
-    say(line_, how, text);
+    write_line(line_, how, text);
     watcher_.wait();
   } else {
     watcher_.kill();
