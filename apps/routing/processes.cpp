@@ -33,7 +33,7 @@ void Processes::start(const std::function<void()>& work) {
     process::leave_terminal_to_parent();
     const auto complain = [this](char kind, const char* what) {
       const std::string text = kind + std::string(what).substr(0, kMostComplaintBytes - 2) + '\0';
-      return write(complaints_.in.get(), text.data(), text.size()) < 0 ? 2 : 1;
+      return ::write(complaints_.in.get(), text.data(), text.size()) < 0 ? 2 : 1;
     };
     try {
       work();
@@ -48,7 +48,7 @@ void Processes::start(const std::function<void()>& work) {
 
 void Processes::complain() {
   std::string all(kMostComplaintBytes, '\0');
-  const ssize_t bytes = read(complaints_.out.get(), all.data(), all.size());
+  const ssize_t bytes = ::read(complaints_.out.get(), all.data(), all.size());
   if (bytes <= 0) return;
   const std::string first = all.c_str() + 1;
   if (all.front() == kBadInput) throw app::BadInput(first);

@@ -134,7 +134,8 @@ class TwoForms {
   Completion done_;
 };
 
-std::vector<Result> measure(const RealNetwork& network, const Effort& effort, std::uint32_t bytes) {
+std::vector<Result> measure_checksums(const RealNetwork& network, const Effort& effort,
+                                      std::uint32_t bytes) {
   const Batches plan = effort.plan(50, std::min(network.trips_per_batch, 64U));
   const Group group(network, effort);
   Team team(group.team());
@@ -176,7 +177,7 @@ Experiment queue_checksums(const RealNetwork& network) {
           .run = [&network](const Effort& effort) {
             std::vector<Result> results;
             for (const std::uint32_t bytes : kElementBytes)
-              for (Result& result : measure(network, effort, bytes))
+              for (Result& result : measure_checksums(network, effort, bytes))
                 results.push_back(std::move(result));
             return results;
           }};

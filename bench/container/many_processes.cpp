@@ -43,7 +43,7 @@ double calls_per_s(const Effort& effort, std::uint32_t processes) {
   return team.series(0).front();
 }
 
-std::vector<Result> measure(const Effort& effort) {
+std::vector<Result> measure_many_processes(const Effort& effort) {
   const auto sizes = std::span(kProcesses).first(effort.quick ? 3 : kProcesses.size());
   std::vector<std::vector<double>> rates(sizes.size());
   for (std::uint32_t round = 0; round < effort.rounds; ++round)
@@ -74,7 +74,7 @@ Experiment many_processes() {
           .title = "inserts and finds of all processes together, in one map",
           .fabric = "shm",
           .x = "processes",
-          .run = measure};
+          .run = measure_many_processes};
 }
 
 }  // namespace dunlin::bench

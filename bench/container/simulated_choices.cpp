@@ -119,7 +119,7 @@ void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uin
     }
 }
 
-std::vector<Result> measure(const Effort& effort) {
+std::vector<Result> measure_choices(const Effort& effort) {
   std::vector<ChoicePoint> points;
   for (const std::uint32_t clients : std::span(kClients).first(effort.quick ? 2 : 3)) {
     add_points<kChoiceWords[0]>(points, effort, clients);
@@ -138,7 +138,7 @@ Experiment simulated_style_choices() {
       .name = "grid",
       .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
       .fabric = "sim",
-      .run = measure};
+      .run = measure_choices};
 }
 
 }  // namespace dunlin::bench

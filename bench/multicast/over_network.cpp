@@ -24,7 +24,8 @@ struct Figure {
   std::optional<double> goal;
 };
 
-std::vector<Result> measure(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+std::vector<Result> measure_over_network(const RealNetwork& network, const Effort& effort,
+                                         std::size_t bytes) {
   const Group group(network, effort, kMembers);
   const Group timed(network, effort, kMembers);
   const std::uint32_t messages = effort.scaled(bytes >= 10'000 ? 5'000 : 100'000);
@@ -78,7 +79,8 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, st
 std::vector<Result> throughput(const RealNetwork& network, const Effort& effort) {
   std::vector<Result> results;
   for (const std::size_t bytes : {100UL, 1'000UL, 10'000UL})
-    for (Result& result : measure(network, effort, bytes)) results.push_back(std::move(result));
+    for (Result& result : measure_over_network(network, effort, bytes))
+      results.push_back(std::move(result));
   return results;
 }
 

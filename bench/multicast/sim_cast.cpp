@@ -27,9 +27,9 @@ std::size_t ring_bytes(const SimCast& cast) {
 }
 
 /// One member: sends into the active subgroups in turn, as fast as there is room.
-class Node {
+class CastNode {
  public:
-  Node(sim::World& world, Rank rank, const SimCast& cast)
+  CastNode(sim::World& world, Rank rank, const SimCast& cast)
       : fabric_(world.fabric(rank)), cast_(cast), rank_(rank) {
     multicast::SubgroupViewOptions options;
     options.generation = 1;
@@ -133,9 +133,9 @@ SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, con
   sim::Profile profile = network;
   profile.silence_timeout_ns = 0;  // an upcall may take as long
   sim::World world(profile, cast.members, seed);
-  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::unique_ptr<CastNode>> nodes;
   for (Rank rank = 0; rank < cast.members; ++rank)
-    nodes.push_back(std::make_unique<Node>(world, rank, cast));
+    nodes.push_back(std::make_unique<CastNode>(world, rank, cast));
   run_until(world, [&] {
     return std::ranges::all_of(nodes, [](const auto& node) { return node->connected(); });
   });

@@ -31,7 +31,8 @@ struct Case {
   std::optional<double> published_gb = {};  // GB/s
 };
 
-Result measure(const Effort& effort, const Network& network, const std::string& name, Case of) {
+Result measure_simulated(const Effort& effort, const Network& network, const std::string& name,
+                         Case of) {
   if (effort.quick) of.cast.messages = std::max<std::uint64_t>(of.cast.messages / 50, 100);
   SimCastFigures seen;
   const auto values = over_seeds(effort, [&](std::uint64_t seed) {
@@ -62,7 +63,7 @@ std::vector<Result> measure_all(const Effort& effort, const std::string& name,
                                 std::vector<Case> cases) {
   const Network network(effort, kNetwork);
   std::vector<Result> results;
-  for (Case& of : cases) results.push_back(measure(effort, network, name, std::move(of)));
+  for (Case& of : cases) results.push_back(measure_simulated(effort, network, name, std::move(of)));
   return results;
 }
 

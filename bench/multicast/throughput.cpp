@@ -32,7 +32,8 @@ Result result_of(const Setting& setting, std::size_t bytes, const Effort& effort
   return result;
 }
 
-std::vector<Result> measure(const Effort& effort, const Setting& setting, std::size_t bytes) {
+std::vector<Result> measure_throughput(const Effort& effort, const Setting& setting,
+                                       std::size_t bytes) {
   const std::string group = fresh_group();
   const std::uint64_t messages = effort.scaled(bytes >= 100'000  ? 2'000
                                                : bytes >= 10'000 ? 20'000
@@ -67,7 +68,8 @@ std::vector<Result> throughput(const Effort& effort) {
   for (const Setting& setting : settings) {
     for (const std::size_t bytes : {1UL, 100UL, 1'000UL, 10'000UL, 100'000UL}) {
       if (bytes > largest_in_bare_stream(effort.members)) continue;
-      for (Result& result : measure(effort, setting, bytes)) results.push_back(std::move(result));
+      for (Result& result : measure_throughput(effort, setting, bytes))
+        results.push_back(std::move(result));
     }
   }
   return results;

@@ -19,7 +19,7 @@ struct Case {
   std::uint64_t messages = 20'000;
 };
 
-Result measure(const Effort& effort, const std::string& name, const Case& of) {
+Result measure_under_load(const Effort& effort, const std::string& name, const Case& of) {
   const std::string group = fresh_group();
   const std::uint64_t messages = effort.scaled(static_cast<std::uint32_t>(of.messages));
   const Load& load = of.load;
@@ -47,7 +47,7 @@ Result measure(const Effort& effort, const std::string& name, const Case& of) {
 std::vector<Result> measure_all(const Effort& effort, const std::string& name,
                                 const std::vector<Case>& cases) {
   std::vector<Result> results;
-  for (const Case& of : cases) results.push_back(measure(effort, name, of));
+  for (const Case& of : cases) results.push_back(measure_under_load(effort, name, of));
   return results;
 }
 

@@ -11,7 +11,7 @@ constexpr std::size_t kAtOnce = 32;
 constexpr std::array<std::size_t, 3> kSizes{8, 64, 4096};
 constexpr double kMostRatio = 1.15;
 
-Result measure(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
+Result measure_in_flight(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
   const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
   const Group group(network, effort);
   Team team(group.team());
@@ -64,7 +64,7 @@ Experiment gets_in_flight(const RealNetwork& network) {
           .run = [&network](const Effort& effort) {
             std::vector<Result> results;
             for (const std::size_t bytes : kSizes)
-              results.push_back(measure(network, effort, bytes));
+              results.push_back(measure_in_flight(network, effort, bytes));
             return results;
           }};
 }

@@ -30,7 +30,7 @@ constexpr std::uint32_t kInserts = 0, kGets = 1, kBucketReads = 2, kFigures = 3;
 }
 
 /// Member 0 inserts all keys at member 1, and gets them.
-void measure(Member& me, const Group& group, std::uint32_t pairs, bool grows) {
+void measure_growth(Member& me, const Group& group, std::uint32_t pairs, bool grows) {
   StorePair pair(me, group,
                  {.memory_bytes = store_bytes(pairs, kValueBytes),
                   .large_bytes = 0,
@@ -75,7 +75,7 @@ Experiment store_growth(const RealNetwork& network) {
             team.run([&](Member& me) {
               for (std::uint32_t round = 0; round < std::min(effort.rounds, kMostRounds); ++round)
                 for (const bool first : {true, false})
-                  measure(me, group, pairs, first == (round % 2 == 0));
+                  measure_growth(me, group, pairs, first == (round % 2 == 0));
             });
             std::vector<Result> results;
             const auto add = [&](const std::string& what, std::uint32_t figure,

@@ -80,11 +80,11 @@ class Client {
   double total_ns_ = 0;
 };
 
-using NextNumber = std::function<std::uint32_t()>;
+using NextRead = std::function<std::uint32_t()>;
 
 class GetClient final : public Client {
  public:
-  GetClient(Fabric& fabric, const StoreOptions& options, NextNumber next)
+  GetClient(Fabric& fabric, const StoreOptions& options, NextRead next)
       : Client(fabric), store_(fabric, options), next_(std::move(next)) {
     while (gets_.size() < kMostUnderWay) gets_.emplace_back(store_);
   }
@@ -107,7 +107,7 @@ class GetClient final : public Client {
   }
 
   Store store_;
-  NextNumber next_;
+  NextRead next_;
   std::deque<StoreOperation> gets_;
 };
 
@@ -198,7 +198,7 @@ remote::Job load(Store& store, std::uint32_t from, std::uint32_t step, std::uint
 }
 
 /// Which numbers a client asks for.
-NextNumber numbers_of(const SimulatedGets& setting, const std::shared_ptr<SkewedNumbers>& skewed,
+NextRead numbers_of(const SimulatedGets& setting, const std::shared_ptr<SkewedNumbers>& skewed,
                       Rank rank) {
   if (skewed) return [skewed] { return skewed->next(); };
   return [next = rank * 17, pairs = setting.pairs]() mutable { return next++ % pairs; };

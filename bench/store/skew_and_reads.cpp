@@ -38,7 +38,7 @@ std::vector<YcsbCall> draw(const YcsbWorkload& workload, std::uint32_t pairs, do
 }
 
 /// For each share of reads two series: the bare operations, and the calls.
-void measure(Member& me, const Group& group, const Effort& effort, double skew) {
+void measure_skew(Member& me, const Group& group, const Effort& effort, double skew) {
   const std::uint32_t pairs = effort.scaled(kPairs);
   const Batches plan = effort.plan(200, 500);
   StorePair pair(me, group,
@@ -84,7 +84,7 @@ void measure(Member& me, const Group& group, const Effort& effort, double skew) 
 void measure_skew(std::vector<Result>& results, const Effort& effort, double skew) {
   const Group group(real_network("shm"), effort);
   Team team(group.team());
-  team.run([&](Member& me) { measure(me, group, effort, skew); });
+  team.run([&](Member& me) { measure_skew(me, group, effort, skew); });
   std::uint32_t series = 0;
   for (const YcsbWorkload& workload : kReads) {
     Result result{.name = "skew and reads",

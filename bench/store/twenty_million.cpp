@@ -19,7 +19,7 @@ constexpr double kPublishedReads = 0.178;
 constexpr std::uint32_t kFromEmpty = 0, kFilled = kRatesSeries, kTogether = 2 * kRatesSeries,
                         kUniform = 3 * kRatesSeries;
 
-void measure(Member& me, const Group& group, const Effort& effort, SkewedNumbers& zipf) {
+void measure_pairs(Member& me, const Group& group, const Effort& effort, SkewedNumbers& zipf) {
   zipf.reseed(me.rank());
   const NextNumber next = [&zipf] { return zipf.next(); };
   const std::uint32_t pairs = many_pairs(effort);
@@ -53,7 +53,7 @@ std::vector<Result> measure_all(const Effort& effort) {
   const Group group(real_network("shm"), effort, ManyPairs::kFirstClient + clients);
   SkewedNumbers zipf(many_pairs(effort), kManySkew, 0);  // its tables are shared by all processes
   Team team(ManyPairs::team(group, effort));
-  team.run([&](Member& me) { measure(me, group, effort, zipf); });
+  team.run([&](Member& me) { measure_pairs(me, group, effort, zipf); });
   std::vector<Result> results;
   const auto add = [&](double skew, std::uint32_t at_once, const char* cache,
                        std::uint32_t series) {

@@ -85,7 +85,7 @@ class Theirs {
 };
 
 template <std::size_t Bytes>
-void measure(const RealNetwork& network, const Effort& effort, std::vector<Result>& results) {
+void measure_peers(const RealNetwork& network, const Effort& effort, std::vector<Result>& results) {
   const std::uint64_t samples = effort.scaled(Bytes >= 10'000 ? 20'000 : 100'000);
   const Batches plan = effort.plan(50, network.trips_per_batch);
   const std::chrono::seconds each(effort.quick ? 2 : 3);
@@ -136,10 +136,10 @@ std::vector<Experiment> dds_peers_over_networks() {
                    .between_hosts = true,
                    .run = [&network](const Effort& effort) {
                      std::vector<Result> results;
-                     measure<64>(network, effort, results);
+                     measure_peers<64>(network, effort, results);
                      if (effort.quick) return results;
-                     measure<1'000>(network, effort, results);
-                     measure<10'000>(network, effort, results);
+                     measure_peers<1'000>(network, effort, results);
+                     measure_peers<10'000>(network, effort, results);
                      return results;
                    }});
   }

@@ -18,7 +18,7 @@
 namespace dunlin {
 namespace {
 
-struct Row {
+struct TextRow {
   Cell<int> step;
   Cell<double> cpu_load;
   Cell<std::array<std::int64_t, 4>> stamps;
@@ -57,7 +57,7 @@ TEST(LayoutText, ReadsAsTheManualShows) {
 }
 
 TEST(LayoutText, IsReadBack) {
-  const Layout layout = layout_of<Row>();
+  const Layout layout = layout_of<TextRow>();
   EXPECT_EQ(Layout::parse(layout.text()), layout);
 }
 
@@ -140,7 +140,7 @@ TEST(LayoutText, RefusesTooManyColumnsAndTooLongNames) {
 TEST(LayoutText, RefusesNamesThatWouldNotPrint) {
   EXPECT_TRUE(says(refusal_of("a\x1b[31m u8 word @0 x1 =1 /1 +1\nrow 64\n"),
                    "column 'a?[31m' has blanks or control characters"));
-  Layout spaced = layout_of<Row>();
+  Layout spaced = layout_of<TextRow>();
   spaced.columns[0].name = "two words";
   EXPECT_TRUE(says(refusal([&] { spaced.check(); }), "blanks or control characters"));
 }
@@ -190,7 +190,7 @@ struct RowMemory {
 };
 
 TEST(LayoutText, WhatItAcceptsCanBeCopiedWithoutLeavingTheRow) {
-  const std::string original = layout_of<Row>().text();
+  const std::string original = layout_of<TextRow>().text();
   std::size_t accepted = 0;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     Dice dice(seed);
@@ -212,7 +212,7 @@ TEST(LayoutText, WhatItAcceptsCanBeCopiedWithoutLeavingTheRow) {
 }
 
 TEST(LayoutText, AcceptsOnlyWhatItWouldWriteTheSame) {
-  const std::string original = layout_of<Row>().text();
+  const std::string original = layout_of<TextRow>().text();
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
     Dice dice(seed);
     try {

@@ -18,11 +18,11 @@ using test::contains;
 using test::SimGroup;
 using test::what_is_thrown_by;
 
-struct Row {
+struct StepRow {
   Cell<int> step;
   Cell<bool> flag;
 };
-using RowTable = Table<Row>;
+using RowTable = Table<StepRow>;
 using Handle = RowTable::Handle;
 
 /// A table of one node, polled by the test itself.
@@ -45,7 +45,7 @@ class Predicates : public testing::Test {
 };
 
 TEST_F(Predicates, RecurrentFiresInEachPassInWhichItIsTrue) {
-  const Handle handle = table.when(all(&Row::step) >= 1).recurrent(note("r"));
+  const Handle handle = table.when(all(&StepRow::step) >= 1).recurrent(note("r"));
   EXPECT_EQ(poll(), "");
   set(1);
   EXPECT_EQ(poll(), "r");
@@ -58,7 +58,7 @@ TEST_F(Predicates, RecurrentFiresInEachPassInWhichItIsTrue) {
 }
 
 TEST_F(Predicates, OnceFiresTheFirstTimeAndIsGone) {
-  const Handle handle = table.when(all(&Row::step) >= 1).once(note("o"));
+  const Handle handle = table.when(all(&StepRow::step) >= 1).once(note("o"));
   EXPECT_EQ(poll(), "");
   EXPECT_TRUE(handle.active());
   set(1);
@@ -69,7 +69,7 @@ TEST_F(Predicates, OnceFiresTheFirstTimeAndIsGone) {
 }
 
 TEST_F(Predicates, TransitionFiresEachTimeItHasBecomeTrue) {
-  const Handle handle = table.when(all(&Row::step) >= 1).transition(note("t"));
+  const Handle handle = table.when(all(&StepRow::step) >= 1).transition(note("t"));
   EXPECT_EQ(poll(), "");
   set(1);
   EXPECT_EQ(poll(), "t");
@@ -83,7 +83,7 @@ TEST_F(Predicates, TransitionFiresEachTimeItHasBecomeTrue) {
 
 TEST_F(Predicates, TransitionFiresIfItIsTrueFromTheBeginning) {
   set(1);
-  table.when(all(&Row::step) >= 1).transition(note("t"));
+  table.when(all(&StepRow::step) >= 1).transition(note("t"));
   EXPECT_EQ(poll(), "t");
   EXPECT_EQ(poll(), "");
 }
@@ -104,36 +104,36 @@ TEST_F(Predicates, AreEvaluatedInOrderOfRegistration) {
 }
 
 TEST_F(Predicates, SeeWhatEarlierTriggersOfThePassHaveDone) {
-  table.when(mine(&Row::step) == 0).once([](RowTable& t) { t.mine().step = 5; });
-  table.when(mine(&Row::step) == 5).once(note("seen"));
+  table.when(mine(&StepRow::step) == 0).once([](RowTable& t) { t.mine().step = 5; });
+  table.when(mine(&StepRow::step) == 5).once(note("seen"));
   EXPECT_EQ(poll(), "seen");
 }
 
 TEST_F(Predicates, TriggersRunInOrderAndTakeTheTableOrNothing) {
   const auto with_table = [this](auto& t) { fired += std::to_string(t.size()); };
-  Handle handle = table.when(all(&Row::step) == 0).recurrent(note("a"), with_table, note("b"));
+  Handle handle = table.when(all(&StepRow::step) == 0).recurrent(note("a"), with_table, note("b"));
   handle.then(note("c")).then(with_table);
   EXPECT_EQ(poll(), "a1bc1");
 }
 
 TEST_F(Predicates, TriggersKeepTheirState) {
   int seen = 0;
-  table.when(all(&Row::step) == 0).recurrent([n = 0, &seen]() mutable { seen = ++n; });
+  table.when(all(&StepRow::step) == 0).recurrent([n = 0, &seen]() mutable { seen = ++n; });
   for (int i = 0; i < 5; ++i) poll();
   EXPECT_EQ(seen, 5);
 }
 
 TEST_F(Predicates, NeedNoTrigger) {
-  const Handle handle = table.when(all(&Row::step) == 0).recurrent();
+  const Handle handle = table.when(all(&StepRow::step) == 0).recurrent();
   poll();
   poll();
   EXPECT_EQ(handle.firings(), 2U);
 }
 
 TEST_F(Predicates, OneAddedByATriggerWaitsForTheNextPass) {
-  table.when(all(&Row::step) == 0).once([this] {
+  table.when(all(&StepRow::step) == 0).once([this] {
     fired += "outer";
-    table.when(all(&Row::step) == 0).once(note("inner"));
+    table.when(all(&StepRow::step) == 0).once(note("inner"));
   });
   EXPECT_EQ(poll(), "outer");
   EXPECT_EQ(poll(), "inner");
@@ -141,15 +141,15 @@ TEST_F(Predicates, OneAddedByATriggerWaitsForTheNextPass) {
 }
 
 TEST_F(Predicates, ManyMayBeAddedByATrigger) {
-  table.when(all(&Row::step) == 0).once([this] {
-    for (int i = 0; i < 100; ++i) table.when(all(&Row::step) == 0).once(note("x"));
+  table.when(all(&StepRow::step) == 0).once([this] {
+    for (int i = 0; i < 100; ++i) table.when(all(&StepRow::step) == 0).once(note("x"));
   });
   EXPECT_EQ(poll(), "");
   EXPECT_EQ(poll(), std::string(100, 'x'));
 }
 
 TEST_F(Predicates, OneThatIsRemovedRunsNoMore) {
-  Handle handle = table.when(all(&Row::step) == 0).recurrent(note("a"));
+  Handle handle = table.when(all(&StepRow::step) == 0).recurrent(note("a"));
   EXPECT_EQ(poll(), "a");
   EXPECT_TRUE(handle.remove());
   EXPECT_FALSE(handle.active());
@@ -159,7 +159,7 @@ TEST_F(Predicates, OneThatIsRemovedRunsNoMore) {
 
 TEST_F(Predicates, OneThatRemovesItselfRunsNoFurtherTrigger) {
   Handle handle;
-  handle = table.when(all(&Row::step) == 0)
+  handle = table.when(all(&StepRow::step) == 0)
                .recurrent(
                    note("a"), [&] { handle.remove(); }, note("b"));
   handle.then(note("c"));
@@ -169,21 +169,21 @@ TEST_F(Predicates, OneThatRemovesItselfRunsNoFurtherTrigger) {
 
 TEST_F(Predicates, OneRemovedByAnEarlierTriggerIsNotEvaluated) {
   Handle later;
-  table.when(all(&Row::step) == 0).once([&] { later.remove(); });
+  table.when(all(&StepRow::step) == 0).once([&] { later.remove(); });
   later = table.when([this](const auto&) { return fired += "!", true; }).recurrent();
   EXPECT_EQ(poll(), "");
 }
 
 TEST_F(Predicates, OneRemovedByALaterTriggerHasRunOnceMore) {
-  Handle earlier = table.when(all(&Row::step) == 0).recurrent(note("e"));
-  table.when(all(&Row::step) == 0).recurrent([&] { earlier.remove(); }, note("l"));
+  Handle earlier = table.when(all(&StepRow::step) == 0).recurrent(note("e"));
+  table.when(all(&StepRow::step) == 0).recurrent([&] { earlier.remove(); }, note("l"));
   EXPECT_EQ(poll(), "el");
   EXPECT_EQ(poll(), "l");
 }
 
 TEST_F(Predicates, OneThatWasAddedAndRemovedInOnePassNeverRuns) {
-  table.when(all(&Row::step) == 0).once([&] {
-    table.when(all(&Row::step) == 0).recurrent(note("!")).remove();
+  table.when(all(&StepRow::step) == 0).once([&] {
+    table.when(all(&StepRow::step) == 0).recurrent(note("!")).remove();
   });
   poll();
   EXPECT_EQ(poll(), "");
@@ -197,7 +197,7 @@ TEST_F(Predicates, ATriggerAddedByATriggerRunsTheNextTime) {
     if (!added) handle.then(note("b"));
     added = true;
   };
-  handle = table.when(all(&Row::step) == 0).recurrent(add);
+  handle = table.when(all(&StepRow::step) == 0).recurrent(add);
   EXPECT_EQ(poll(), "a");
   EXPECT_EQ(poll(), "ab");
   bool added_again = false;
@@ -213,7 +213,8 @@ TEST_F(Predicates, ATriggerAddedByATriggerRunsTheNextTime) {
 TEST_F(Predicates, AOnceIsThereUntilItsTriggersHaveRun) {
   Handle handle;
   bool active = false;
-  handle = table.when(all(&Row::step) == 0).once([&] { active = handle.active(); }, note("2nd"));
+  handle =
+      table.when(all(&StepRow::step) == 0).once([&] { active = handle.active(); }, note("2nd"));
   EXPECT_EQ(poll(), "2nd");
   EXPECT_TRUE(active);
   EXPECT_FALSE(handle.active());
@@ -221,14 +222,14 @@ TEST_F(Predicates, AOnceIsThereUntilItsTriggersHaveRun) {
 
 TEST_F(Predicates, AOnceThatRemovesItselfRunsNoFurtherTrigger) {
   Handle handle;
-  handle = table.when(all(&Row::step) == 0)
+  handle = table.when(all(&StepRow::step) == 0)
                .once([&] { EXPECT_TRUE(handle.remove()); }, note("the rest does not run"));
   EXPECT_EQ(poll(), "");
   EXPECT_FALSE(handle.remove());
 }
 
 TEST_F(Predicates, APollWithinATriggerEvaluatesNothing) {
-  table.when(all(&Row::step) == 0).recurrent([this] {
+  table.when(all(&StepRow::step) == 0).recurrent([this] {
     fired += "(";
     table.poll();
     fired += ")";
@@ -241,8 +242,8 @@ TEST_F(Predicates, AnExceptionFromATriggerEndsThePassAndLeavesThroughPoll) {
   const auto fail = [&] {
     if (throws-- > 0) throw std::runtime_error("from a trigger");
   };
-  table.when(all(&Row::step) == 0).recurrent(note("a"), fail, note("b"));
-  table.when(all(&Row::step) == 0).recurrent(note("c"));
+  table.when(all(&StepRow::step) == 0).recurrent(note("a"), fail, note("b"));
+  table.when(all(&StepRow::step) == 0).recurrent(note("c"));
   fired.clear();
   EXPECT_THROW(table.poll(), std::runtime_error);
   EXPECT_EQ(fired, "a");
@@ -262,14 +263,14 @@ TEST_F(Predicates, AnExceptionFromAPredicateDoesTheSame) {
 }
 
 TEST_F(Predicates, AOnceThatThrowsIsGone) {
-  table.when(all(&Row::step) == 0).once([] { throw std::runtime_error("once"); }, note("a"));
+  table.when(all(&StepRow::step) == 0).once([] { throw std::runtime_error("once"); }, note("a"));
   EXPECT_THROW(table.poll(), std::runtime_error);
   EXPECT_EQ(poll(), "");
 }
 
 TEST_F(Predicates, APassAfterAnExceptionStillRemoves) {
   Handle handle;
-  handle = table.when(all(&Row::step) == 0).recurrent([&] {
+  handle = table.when(all(&StepRow::step) == 0).recurrent([&] {
     handle.remove();
     throw std::runtime_error("after removal");
   });
@@ -279,9 +280,9 @@ TEST_F(Predicates, APassAfterAnExceptionStillRemoves) {
 }
 
 TEST_F(Predicates, PollSaysHowManyFired) {
-  table.when(all(&Row::step) == 0).recurrent();
-  table.when(all(&Row::step) == 0).recurrent();
-  table.when(all(&Row::step) == 1).recurrent();
+  table.when(all(&StepRow::step) == 0).recurrent();
+  table.when(all(&StepRow::step) == 0).recurrent();
+  table.when(all(&StepRow::step) == 1).recurrent();
   table.poll();
   EXPECT_EQ(table.poll(), 2U);
   set(7);
@@ -298,15 +299,15 @@ TEST_F(Predicates, AHandleOfNothingRefersToNothing) {
 }
 
 TEST_F(Predicates, ATriggerForOneThatIsGoneIsRefused) {
-  Handle handle = table.when(all(&Row::step) == 0).once(note("a"));
+  Handle handle = table.when(all(&StepRow::step) == 0).once(note("a"));
   EXPECT_EQ(poll(), "a");
   EXPECT_TRUE(contains(what_is_thrown_by([&] { handle.then(note("!")); }), "is gone"));
 }
 
 TEST_F(Predicates, AHandleDoesNotTakeALaterPredicateForItsOwn) {
-  Handle first = table.when(all(&Row::step) == 0).once(note("a"));
+  Handle first = table.when(all(&StepRow::step) == 0).once(note("a"));
   poll();
-  const Handle second = table.when(all(&Row::step) == 0).recurrent(note("b"));
+  const Handle second = table.when(all(&StepRow::step) == 0).recurrent(note("b"));
   EXPECT_FALSE(first.active());
   EXPECT_FALSE(first.remove());
   EXPECT_TRUE(second.active());
@@ -315,8 +316,8 @@ TEST_F(Predicates, AHandleDoesNotTakeALaterPredicateForItsOwn) {
 TEST_F(Predicates, ThereIsALimitThatIsNamed) {
   std::vector<Handle> handles;
   for (std::size_t i = 0; i < kMaxPredicates; ++i)
-    handles.push_back(table.when(all(&Row::step) == 1).once());
-  const auto one_more = [&] { static_cast<void>(table.when(all(&Row::step) == 1).once()); };
+    handles.push_back(table.when(all(&StepRow::step) == 1).once());
+  const auto one_more = [&] { static_cast<void>(table.when(all(&StepRow::step) == 1).once()); };
   EXPECT_TRUE(contains(what_is_thrown_by(one_more), "4096 predicates (kMaxPredicates)"));
   EXPECT_TRUE(handles[7].remove());
   EXPECT_EQ(what_is_thrown_by(one_more), "nothing");
@@ -325,13 +326,13 @@ TEST_F(Predicates, ThereIsALimitThatIsNamed) {
 TEST_F(Predicates, AtTheLimitOneMayStillReplaceItself) {
   std::vector<Handle> handles;
   for (std::size_t i = 2; i < kMaxPredicates; ++i)
-    handles.push_back(table.when(all(&Row::step) == 1).once());
-  static_cast<void>(table.when(all(&Row::step) == 0).once([this](auto& t) {
-    t.when(all(&Row::step) == 2).once(note("a"));
+    handles.push_back(table.when(all(&StepRow::step) == 1).once());
+  static_cast<void>(table.when(all(&StepRow::step) == 0).once([this](auto& t) {
+    t.when(all(&StepRow::step) == 2).once(note("a"));
   }));
-  Handle recurrent = table.when(all(&Row::step) == 0).recurrent([&](auto& t) {
+  Handle recurrent = table.when(all(&StepRow::step) == 0).recurrent([&](auto& t) {
     EXPECT_TRUE(recurrent.remove());
-    t.when(all(&Row::step) == 2).once(note("b"));
+    t.when(all(&StepRow::step) == 2).once(note("b"));
   });
   EXPECT_EQ(poll(), "");
   set(2);
@@ -346,8 +347,10 @@ TEST_F(Predicates, OneMayOwnAnotherAndEndItAsItGoes) {
   };
   const auto add_pair = [this] {
     const auto owner = std::make_shared<Owner>();
-    owner->owned = table.when(all(&Row::step) == 1).recurrent(note("owned"));
-    return table.when(all(&Row::step) == 0).once([owner] { EXPECT_TRUE(owner->owned.active()); });
+    owner->owned = table.when(all(&StepRow::step) == 1).recurrent(note("owned"));
+    return table.when(all(&StepRow::step) == 0).once([owner] {
+      EXPECT_TRUE(owner->owned.active());
+    });
   };
   for (int i = 0; i < 3; ++i) add_pair();
   poll();  // which fires, and so ends, the owners
@@ -368,26 +371,26 @@ TEST(Detector, MayGoWithPredicatesThatEndOthersAsTheyGo) {
   };
   for (int i = 0; i < 3; ++i) {
     const auto owner = std::make_shared<Owner>();
-    static_cast<void>(table.when(all(&Row::step) == 1).once([owner] {}));
-    owner->owned = table.when(all(&Row::step) == 1).once();
+    static_cast<void>(table.when(all(&StepRow::step) == 1).once([owner] {}));
+    owner->owned = table.when(all(&StepRow::step) == 1).once();
   }
 }
 
 TEST_F(Predicates, RowsThatDoNotExistAreRefusedAtRegistration) {
   EXPECT_TRUE(contains(
-      what_is_thrown_by([&] { static_cast<void>(table.when(row(1, &Row::step) == 1).once()); }),
+      what_is_thrown_by([&] { static_cast<void>(table.when(row(1, &StepRow::step) == 1).once()); }),
       "there is no row 1"));
 }
 
 TEST(PredicateOverNodes, TriggersPushAndTheOthersReact) {
-  SimGroup<Row> group(3);
+  SimGroup<StepRow> group(3);
   group.make_all();
   for (Rank node = 0; node < 3; ++node) {
     auto& table = group[node];
-    table.when(all(&Row::step) >= mine(&Row::step)).recurrent([](auto& t) {
+    table.when(all(&StepRow::step) >= mine(&StepRow::step)).recurrent([](auto& t) {
       if (t.mine().step == 100) return;
       ++t.mine().step;
-      t.push(&Row::step);
+      t.push(&StepRow::step);
     });
     group.world.on(node, [] {});  // its last poll knew nothing of this predicate
   }
@@ -404,10 +407,10 @@ TEST(PredicateOverNodes, TriggersPushAndTheOthersReact) {
 }
 
 TEST(PredicateOverNodes, AliveLeavesOutTheFailed) {
-  SimGroup<Row> group(3);
+  SimGroup<StepRow> group(3);
   group.make_all();
   bool all_alive_are_there = false;
-  group[0].when(all(&Row::step).alive() >= 1).once([&] { all_alive_are_there = true; });
+  group[0].when(all(&StepRow::step).alive() >= 1).once([&] { all_alive_are_there = true; });
   for (const Rank node : {0U, 1U}) {
     group[node].mine().step = 1;
     group[node].push();

@@ -17,7 +17,7 @@ using test::what_is_thrown_by;
 using Wide = std::array<std::uint64_t, 6>;
 using Config = std::array<std::uint64_t, 20>;
 
-struct Row {
+struct PushedRow {
   Cell<int> a{-1};
   Cell<int> b;
   std::array<Cell<double>, 12> costs;
@@ -34,7 +34,7 @@ Config config(std::uint64_t n) {
 }
 
 TEST(Push, AllStartOutWithTheInitialRow) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make_all();
   group.settle();
   for (Rank node = 0; node < 3; ++node) {
@@ -68,9 +68,9 @@ TEST(Push, TheWholeRowTravelsInWholeWords) {
 }
 
 TEST(Push, TheWholeRowReachesAllOthers) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make_all();
-  Row& mine = group[1].mine();
+  PushedRow& mine = group[1].mine();
   mine.a = 1;
   mine.costs[11] = 2.5;
   mine.wide = Wide{1, 2, 3, 4, 5, 6};
@@ -82,7 +82,7 @@ TEST(Push, TheWholeRowReachesAllOthers) {
   EXPECT_EQ(pushed.behind + pushed.waiting, 0U);
   group.settle();
   for (const Rank node : {0U, 2U}) {
-    const Row& seen = group[node][1];
+    const PushedRow& seen = group[node][1];
     EXPECT_EQ(seen.a, 1);
     EXPECT_EQ(seen.costs[11], 2.5);
     EXPECT_EQ(seen.wide.load(), (Wide{1, 2, 3, 4, 5, 6}));
@@ -95,44 +95,44 @@ TEST(Push, TheWholeRowReachesAllOthers) {
 }
 
 TEST(Push, OnlyTheColumnsNamedAreSent) {
-  SimGroup<Row> group(2);
+  SimGroup<PushedRow> group(2);
   group.make_all();
   group.settle();
   group[0].mine().a = 1;
   group[0].mine().b = 2;
   group[0].mine().config = config(3);
-  group[0].push(&Row::b);
+  group[0].push(&PushedRow::b);
   group.settle();
   EXPECT_EQ(group[1][0].a, -1);
   EXPECT_EQ(group[1][0].b, 2);
   EXPECT_EQ(group[1][0].config.version(), 0U);
-  group[0].push(&Row::config, &Row::a);
+  group[0].push(&PushedRow::config, &PushedRow::a);
   group.settle();
   EXPECT_EQ(group[1][0].a, 1);
   EXPECT_EQ(group[1][0].config.load(), config(3));
 }
 
 TEST(Push, ASingleEntryIsSentAlone) {
-  SimGroup<Row> group(2);
+  SimGroup<PushedRow> group(2);
   group.make_all();
   group.settle();  // the whole row is sent once when the peers meet
   for (std::size_t i = 0; i < 12; ++i) group[0].mine().costs[i] = 1.0 + static_cast<double>(i);
-  group[0].push(entry(&Row::costs, 7));
+  group[0].push(entry(&PushedRow::costs, 7));
   group.settle();
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(group[1][0].costs[i], i == 7 ? 8.0 : 0.0);
 }
 
 TEST(Push, ASingleEntryMustExist) {
-  const auto twelfth = [] { static_cast<void>(entry(&Row::costs, 12)); };
+  const auto twelfth = [] { static_cast<void>(entry(&PushedRow::costs, 12)); };
   EXPECT_TRUE(contains(what_is_thrown_by(twelfth), "no entry 12; the column has entries 0 to 11"));
 }
 
 TEST(Push, GoesToTheRowsNamedOnly) {
-  SimGroup<Row> group(4);
+  SimGroup<PushedRow> group(4);
   group.make_all();
   group[0].mine().a = 5;
-  EXPECT_EQ(group[0].to({1, 3}).push(&Row::a).sent, 2U);
-  EXPECT_EQ(group[0].to({0}).push(&Row::a).sent, 0U) << "the own row is there already";
+  EXPECT_EQ(group[0].to({1, 3}).push(&PushedRow::a).sent, 2U);
+  EXPECT_EQ(group[0].to({0}).push(&PushedRow::a).sent, 0U) << "the own row is there already";
   EXPECT_EQ(group[0].to({}).push().sent, 0U);
   group.settle();
   EXPECT_EQ(group[1][0].a, 5);
@@ -145,7 +145,7 @@ TEST(Push, GoesToTheRowsNamedOnly) {
 }
 
 TEST(Push, RefusesToSelectRowsThatDoNotExist) {
-  SimGroup<Row> group(2);
+  SimGroup<PushedRow> group(2);
   group.make_all({.name = "state"});
   EXPECT_TRUE(contains(what_is_thrown_by([&] {
                          static_cast<void>(group[0].to({1, 2}));
@@ -154,13 +154,13 @@ TEST(Push, RefusesToSelectRowsThatDoNotExist) {
 }
 
 TEST(Push, TheCompletionIsFinishedWhenAllIsPlaced) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make_all();
   group.settle();
   group[0].mine().config = config(4);
   group[0].mine().a = 4;
   Completion done;
-  group[0].push(done, &Row::config, &Row::a);
+  group[0].push(done, &PushedRow::config, &PushedRow::a);
   EXPECT_FALSE(done.finished());
   EXPECT_TRUE(group.run_until([&] { return done.finished(); }));
   EXPECT_FALSE(done.failed());
@@ -173,14 +173,14 @@ TEST(Push, TheCompletionIsFinishedWhenAllIsPlaced) {
   EXPECT_TRUE(group.run_until([&] { return done.finished(); })) << "it may be used again";
   EXPECT_EQ(group[2][0].a, 5);
   group[0].mine().b = 6;
-  group[0].to({2}).push(done, &Row::b);
+  group[0].to({2}).push(done, &PushedRow::b);
   EXPECT_TRUE(group.run_until([&] { return done.finished(); }));
   EXPECT_EQ(group[2][0].b, 6);
   EXPECT_EQ(group[1][0].b, 0);
 }
 
 TEST(Push, TheCompletionSaysWhichPeerFailed) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make_all();
   group.settle();
   group.world.crash(2);
@@ -192,7 +192,7 @@ TEST(Push, TheCompletionSaysWhichPeerFailed) {
 }
 
 TEST(Push, ATableMadeLateIsSentEverything) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make(0);
   group.make(1);
   EXPECT_TRUE(group.run_until([&] { return group[0].state(1) == RowState::connected; }));
@@ -223,7 +223,7 @@ TEST(Push, ATableMadeLateIsSentEverything) {
 }
 
 TEST(Push, IsSettledWhenAllLiveNodesHaveBeenSentEverything) {
-  SimGroup<Row> group(3);
+  SimGroup<PushedRow> group(3);
   group.make(0);
   group.make(1);
   EXPECT_TRUE(group.run_until([&] { return group[0].state(1) == RowState::connected; }));
@@ -264,13 +264,13 @@ TEST(Push, ACopyOfATableCanBeWalkedThrough) {
 }
 
 TEST(Push, ACopyOfATableIsConstantAndWhole) {
-  SimGroup<Row> group(2);
+  SimGroup<PushedRow> group(2);
   group.make_all();
   group[0].mine().config = config(1);
   EXPECT_TRUE(group[0].mine().events.append(3));
   group[0].push();
   group.settle();
-  const Snapshot<Row> snapshot = group[1].snapshot();
+  const Snapshot<PushedRow> snapshot = group[1].snapshot();
   group[0].mine().config = config(2);
   group[0].mine().a = 4;
   EXPECT_TRUE(group[0].mine().events.append(4));
@@ -281,14 +281,14 @@ TEST(Push, ACopyOfATableIsConstantAndWhole) {
   EXPECT_EQ(snapshot[0].config.load(), config(1));
   EXPECT_EQ(snapshot[0].config.version(), 1U);
   EXPECT_EQ(snapshot[0].events.end_index(), 1U);
-  const std::vector<Snapshot<Row>> copies(2, snapshot);
+  const std::vector<Snapshot<PushedRow>> copies(2, snapshot);
   EXPECT_EQ(copies[1][0].config.version(), 1U);
   EXPECT_EQ(copies[1][0].events.at(0), 3U);
   EXPECT_EQ(group[1].snapshot()[0].config.load(), config(2));
 }
 
 TEST(Push, ATableMayGoWhileItsPushesAreUnderWay) {
-  SimGroup<Row> group(2, test::rough_network());
+  SimGroup<PushedRow> group(2, test::rough_network());
   group.make_all();
   for (int i = 0; i < 20; ++i) {
     group[0].mine().config = config(1);
@@ -305,14 +305,14 @@ class FullQueues : public testing::TestWithParam<std::uint64_t> {};
 TEST_P(FullQueues, LoseNothing) {
   sim::Profile narrow = test::rough_network();
   narrow.queue_slots = 16;  // as many as the row may take
-  SimGroup<Row> group(3, narrow, GetParam());
+  SimGroup<PushedRow> group(3, narrow, GetParam());
   group.make_all();
   std::uint32_t behind = 0;
   std::uint64_t appended = 0;
   int n = 0;
   group.world.attach(0, [&] {
     if (n == 400) return 0;
-    Row& mine = group[0].mine();
+    PushedRow& mine = group[0].mine();
     mine.a = ++n;
     mine.config = config(static_cast<std::uint64_t>(n));
     mine.several[0] = n;
@@ -325,7 +325,7 @@ TEST_P(FullQueues, LoseNothing) {
   int newest = 0;
   const bool done = group.run_until([&] {
     for (const Rank node : {1U, 2U}) {
-      const Row& seen = group[node][0];
+      const PushedRow& seen = group[node][0];
       EXPECT_GE(seen.several[0].load(), 0);
       newest = std::max(newest, seen.a.load());
     }
@@ -335,7 +335,7 @@ TEST_P(FullQueues, LoseNothing) {
   EXPECT_GT(behind, 0U) << "the test is pointless if no queue was ever full";
   group.settle();
   for (const Rank node : {1U, 2U}) {
-    const Row& seen = group[node][0];
+    const PushedRow& seen = group[node][0];
     EXPECT_EQ(seen.a, 400);
     EXPECT_EQ(seen.b, 400);
     EXPECT_EQ(seen.config.load(), config(400));
@@ -351,7 +351,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, FullQueues, testing::Range(std::uint64_t{1}, std
 TEST(Push, RefusesRowsThatNoQueueCanTake) {
   sim::Profile narrow = sim::profile("ideal");
   narrow.queue_slots = 5;
-  SimGroup<Row> group(2, narrow);
+  SimGroup<PushedRow> group(2, narrow);
   const std::string text = what_is_thrown_by([&] { group.make(0, {.name = "state"}); });
   EXPECT_TRUE(contains(text, "table 'state': publishing a row takes up to"));
   EXPECT_TRUE(contains(text, "the fabric's queue holds 5"));

@@ -12,7 +12,7 @@ namespace {
 
 using test::SimGroup;
 
-struct Row {
+struct ReadRow {
   Cell<std::uint64_t> time_ns;  // when its owner last wrote it
 };
 
@@ -52,7 +52,7 @@ class Watched {
     }
     return found;
   }
-  SimGroup<Row> group_;
+  SimGroup<ReadRow> group_;
   std::vector<std::uint64_t> times_ns_;
 };
 

@@ -17,14 +17,14 @@ namespace {
 
 using Config = std::array<std::uint64_t, 20>;  // three lines
 
-struct Row {
+struct CopiedRow {
   Cell<int> step;
   std::array<Cell<std::uint8_t>, 5> small;
   Versioned<Config> config;
   std::array<Versioned<int>, 2> pair;
   List<std::uint64_t, 4> events;
 };
-const Layout kLayout = layout_of<Row>();
+const Layout kLayout = layout_of<CopiedRow>();
 
 Config config(std::uint64_t n) {
   Config c;
@@ -33,7 +33,7 @@ Config config(std::uint64_t n) {
 }
 
 /// The copy itself goes by bytes, as from a region.
-void copy(Row& to, const Row& from) {
+void copy(CopiedRow& to, const CopiedRow& from) {
   row_copy::copy_row(kLayout, reinterpret_cast<std::byte*>(&to),
                      reinterpret_cast<const std::byte*>(&from));
 }
@@ -48,7 +48,7 @@ void tear(Versioned<Config>& entry, unsigned slot, std::uint32_t stamp) {
 }
 
 TEST(RowCopy, TakesEverything) {
-  Row from;
+  CopiedRow from;
   from.step = 3;
   from.small[4] = std::uint8_t{200};
   from.config = config(1);
@@ -58,7 +58,7 @@ TEST(RowCopy, TakesEverything) {
   from.events.truncate_before(2);
   EXPECT_TRUE(from.events.append(40));
 
-  Row to;
+  CopiedRow to;
   copy(to, from);
   EXPECT_EQ(to.step, 3);
   EXPECT_EQ(to.small[4], 200);
@@ -73,11 +73,11 @@ TEST(RowCopy, TakesEverything) {
 }
 
 TEST(RowCopy, TakesTheOlderValueWhileTheNewerIsTorn) {
-  Row from;
+  CopiedRow from;
   from.config = config(1);
   from.config = config(2);
   tear(from.config, 0, 4);  // the slot of 2 is being written over
-  Row to;
+  CopiedRow to;
   copy(to, from);
   EXPECT_EQ(to.config.load(), config(1));
   EXPECT_EQ(to.config.version(), 1U);
@@ -131,11 +131,11 @@ TEST(RowCopy, OfAFetchedRowIsWholeToEachReader) {
 }
 
 TEST(RowCopy, LeavesWhatIsNowhereWhole) {
-  Row from;
+  CopiedRow from;
   from.config = config(1);
   tear(from.config, 0, 70);
   tear(from.config, 1, 71);
-  Row to;
+  CopiedRow to;
   to.config = config(8);
   to.config = config(9);
   copy(to, from);
@@ -144,8 +144,8 @@ TEST(RowCopy, LeavesWhatIsNowhereWhole) {
 }
 
 TEST(RowCopy, CanBeRepeatedIntoTheSameRow) {
-  Row from;
-  Row to;
+  CopiedRow from;
+  CopiedRow to;
   for (std::uint64_t i = 1; i < 100; ++i) {
     from.config = config(i);
     if (i % 3 == 0) continue;
@@ -159,9 +159,9 @@ TEST(RowCopy, CanBeRepeatedIntoTheSameRow) {
 }
 
 TEST(RowCopy, BoundsAFetchedListByTheGuardsAroundIt) {
-  Row from;
+  CopiedRow from;
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(from.events.append(i));
-  Row to;
+  CopiedRow to;
   const Column& list = kLayout.columns.back();
   // Before the values were fetched there were 3; afterwards the first one was truncated.
   row_copy::place_list(list, reinterpret_cast<std::byte*>(&to),

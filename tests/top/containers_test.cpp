@@ -21,19 +21,16 @@ namespace dunlin::top {
 namespace {
 
 using container_page::Kind;
-using container_page::Page;
 using container_page::Slot;
 using container_page::Way;
 using nlohmann::json;
 
-constexpr std::uint64_t kNow = 1000 * kSecondNs;
-
-void mark(Page& page) {
+void mark(container_page::Page& page) {
   page.magic = container_page::kMagic;
   page.version = container_page::kVersion;
 }
 
-Slot& fill(Page& page, std::size_t place, Kind kind, std::string_view name) {
+Slot& fill(container_page::Page& page, std::size_t place, Kind kind, std::string_view name) {
   Slot& slot = page.slots.at(place);
   slot.kind = static_cast<std::uint32_t>(kind);
   slot.name_bytes = static_cast<std::uint32_t>(name.size());
@@ -47,12 +44,12 @@ std::uint64_t& calls(Slot& slot, Way way) { return slot.calls[static_cast<std::s
 
 struct TopContainers : testing::Test {
   TopContainers() {
-    for (Page* const page : {&of_a, &of_b}) mark(*page);
+    for (container_page::Page* const page : {&of_a, &of_b}) mark(*page);
   }
   FakeMember a{0, 2};
   FakeMember b{1, 2};
-  Page& of_a = a.publish<Page>("containers:12");
-  Page& of_b = b.publish<Page>("containers:12");
+  container_page::Page& of_a = a.publish<container_page::Page>("containers:12");
+  container_page::Page& of_b = b.publish<container_page::Page>("containers:12");
 };
 
 TEST_F(TopContainers, PrintsEachContainerWithItsMembers) {
@@ -97,8 +94,8 @@ containers of channel 12
 }
 
 TEST(TopContainersPage, LosesDamagedSlotsAndNoOthers) {
-  const FakeMemory memory(sizeof(Page));
-  auto& page = *reinterpret_cast<Page*>(memory.data());
+  const FakeMemory memory(sizeof(container_page::Page));
+  auto& page = *reinterpret_cast<container_page::Page*>(memory.data());
   EXPECT_FALSE(read_containers(memory.span())) << "zeros";
   mark(page);
   ASSERT_TRUE(read_containers(memory.span()));
@@ -114,7 +111,7 @@ TEST(TopContainersPage, LosesDamagedSlotsAndNoOthers) {
   EXPECT_EQ(seen->containers[0].name, "good");
   EXPECT_EQ(seen->containers[1].name, "last");
   EXPECT_EQ(seen->not_shown, UINT64_MAX - container_page::kMaxShown);
-  EXPECT_FALSE(read_containers(memory.span().first(sizeof(Page) - 1))) << "short";
+  EXPECT_FALSE(read_containers(memory.span().first(sizeof(container_page::Page) - 1))) << "short";
   page.version = 2;
   EXPECT_FALSE(read_containers(memory.span())) << "another version";
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -170,6 +171,8 @@ inline std::vector<Segment> segments_of(const std::vector<const FakeMember*>& me
 }
 
 inline constexpr std::uint64_t kSecondNs = 1'000'000'000;
+/// When the tests look.
+inline constexpr std::uint64_t kNow = 1000 * kSecondNs;
 
 inline std::optional<ProcessSample> asleep(pid_t) {
   return ProcessSample{.command = "worker", .state = 'S', .cpu_ticks = 10, .born_ticks = 7};

@@ -14,7 +14,6 @@ namespace {
 
 using multicast::Mode;
 
-constexpr std::uint64_t kNow = 1000 * kSecondNs;
 constexpr std::uint32_t kMembers = 2;
 
 /// The rows of a subgroup `orders` in two members' memory, which are on one host.

@@ -22,29 +22,28 @@ namespace {
 
 using nlohmann::json;
 using relay_page::Count;
-using relay_page::Page;
 
-constexpr std::uint64_t kNow = 1000 * kSecondNs;
-
-void mark(Page& page) {
+void mark(relay_page::Page& page) {
   page.magic = relay_page::kMagic;
   page.version = relay_page::kVersion;
   page.most_clients = 1000;
 }
 
-Page& publish_relay(FakeMember& member, const std::string& at) {
-  auto& page = member.publish<Page>("relay-stats:" + at);
+relay_page::Page& publish_relay(FakeMember& member, const std::string& at) {
+  auto& page = member.publish<relay_page::Page>("relay-stats:" + at);
   mark(page);
   return page;
 }
 
-std::uint64_t& count(Page& page, Count what) { return page.counts[static_cast<std::size_t>(what)]; }
+std::uint64_t& count(relay_page::Page& page, Count what) {
+  return page.counts[static_cast<std::size_t>(what)];
+}
 
 struct TopRelays : testing::Test {
   FakeMember a{0, 2};
   FakeMember b{1, 2};
-  Page& local = publish_relay(a, "10.0.0.9:7");
-  Page& open = publish_relay(b, "[::9]:80");
+  relay_page::Page& local = publish_relay(a, "10.0.0.9:7");
+  relay_page::Page& open = publish_relay(b, "[::9]:80");
 };
 
 TEST_F(TopRelays, PrintsTheClientsOfEachRelayAndWhatItCarries) {
@@ -123,14 +122,14 @@ TEST_F(TopRelays, LeaveOutADamagedPageWithARemark) {
 }
 
 TEST(TopRelayPage, IsNotBelievedIfItContradictsItself) {
-  const FakeMemory memory(sizeof(Page));
-  auto& page = *reinterpret_cast<Page*>(memory.data());
+  const FakeMemory memory(sizeof(relay_page::Page));
+  auto& page = *reinterpret_cast<relay_page::Page*>(memory.data());
   EXPECT_FALSE(read_relay(memory.span())) << "zeros";
   mark(page);
   page.clients = 1000;
   page.counts.fill(UINT64_MAX);  // odd, but harmless
   ASSERT_TRUE(read_relay(memory.span()));
-  EXPECT_FALSE(read_relay(memory.span().first(sizeof(Page) - 1))) << "short";
+  EXPECT_FALSE(read_relay(memory.span().first(sizeof(relay_page::Page) - 1))) << "short";
   EXPECT_FALSE(read_relay(memory.span().subspan(1))) << "not aligned";
   page.clients = 1001;
   EXPECT_FALSE(read_relay(memory.span())) << "more clients than it takes";

@@ -12,8 +12,6 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::uint64_t kNow = 100 * kSecondNs;
-
 Sample sample_of(const std::vector<const FakeMember*>& members) {
   return take_sample(segments_of(members), kNow, asleep);
 }

@@ -20,19 +20,18 @@ namespace {
 
 using nlohmann::json;
 using store_page::Count;
-using store_page::Page;
 
-constexpr std::uint64_t kNow = 1000 * kSecondNs;
-
-Page& publish_store(FakeMember& member, bool is_home) {
-  auto& page = member.publish<Page>("store-stats:cache");
+store_page::Page& publish_store(FakeMember& member, bool is_home) {
+  auto& page = member.publish<store_page::Page>("store-stats:cache");
   page.magic = store_page::kMagic;
   page.version = store_page::kVersion;
   page.is_home = is_home ? 1 : 0;
   return page;
 }
 
-std::uint64_t& begun(Page& page, Count what) { return page.begun[static_cast<std::size_t>(what)]; }
+std::uint64_t& begun(store_page::Page& page, Count what) {
+  return page.begun[static_cast<std::size_t>(what)];
+}
 
 /// A home and a client.
 struct TopStores : testing::Test {
@@ -60,8 +59,8 @@ struct TopStores : testing::Test {
   }
   FakeMember a{0, 2};
   FakeMember b{1, 2};
-  Page& home = publish_store(a, true);
-  Page& client = publish_store(b, false);
+  store_page::Page& home = publish_store(a, true);
+  store_page::Page& client = publish_store(b, false);
 };
 
 TEST_F(TopStores, PrintsWhatMembersHoldAndWhatTheirProcessesDo) {
@@ -125,8 +124,8 @@ TEST_F(TopStores, LeaveOutADamagedPageWithARemark) {
 }
 
 TEST(TopStorePage, IsNotBelievedIfItContradictsItself) {
-  const FakeMemory memory(sizeof(Page));
-  auto& page = *reinterpret_cast<Page*>(memory.data());
+  const FakeMemory memory(sizeof(store_page::Page));
+  auto& page = *reinterpret_cast<store_page::Page*>(memory.data());
   EXPECT_FALSE(read_store(memory.span())) << "zeros";
   page.magic = store_page::kMagic;
   page.version = store_page::kVersion;
@@ -137,7 +136,7 @@ TEST(TopStorePage, IsNotBelievedIfItContradictsItself) {
   page.part.main_slots_used = 8;
   page.part.keys = UINT64_MAX;  // odd, but harmless
   ASSERT_TRUE(read_store(memory.span()));
-  EXPECT_FALSE(read_store(memory.span().first(sizeof(Page) - 1))) << "short";
+  EXPECT_FALSE(read_store(memory.span().first(sizeof(store_page::Page) - 1))) << "short";
   EXPECT_FALSE(read_store(memory.span().subspan(1))) << "not aligned";
   page.part.used_bytes = 1'001;
   EXPECT_FALSE(read_store(memory.span())) << "more used than there is";

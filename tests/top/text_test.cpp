@@ -9,8 +9,6 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::uint64_t kNow = 1000 * kSecondNs;
-
 std::string text_of(const std::vector<Line>& lines) {
   std::string text = "\n";
   for (const Line& line : lines) text += line.text + "\n";
