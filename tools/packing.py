@@ -10,12 +10,13 @@ The text begins with the #includes of all sources. Two sources are not in one te
 Programs have a namespace each, so they can always be one text.
 
 cmake/together.py asks much the same of the compiler's units, and is more careful: a unit that is refused stops the
-build, where tools/tidy.py goes on with halves.
+build, where tools/tidy.py goes on with parts.
 """
 import dataclasses
 import re
 
-NOT_DECLARATIONS = re.compile(r"(template|public|private|protected|extern|return|static_assert|//|[A-Z][A-Z_0-9]+\()")
+NOT_DECLARATIONS = re.compile(r"(template|public|private|protected|extern (?!.C. \w)|return|static_assert|//|"
+                              r"[A-Z][A-Z_0-9]+\()")
 RAW_STRING = re.compile(r'R"(\w*)\(.*?\)\1"', re.DOTALL)
 NO_CODE = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"')
 INCLUDE = re.compile(r"^#include [^\n]*", re.MULTILINE)
@@ -123,11 +124,31 @@ def spread(most, numbers, names):
     return [sorted(unit) for unit in found]
 
 
-def one_text(sources):
+def parts_of_text(sources):
+    """The #includes at its beginning, and what it has of each source."""
     includes, bodies = {}, []
     for number, source in enumerate(sources):
         if "\n#if" not in source:
             includes |= dict.fromkeys(INCLUDE.findall(source))
             source = INCLUDE.sub("", source)
         bodies.append(f"namespace program_{number} {{\n{source}\n}}" if is_program(source) else source)
+    return [*includes], bodies
+
+
+def one_text(sources):
+    includes, bodies = parts_of_text(sources)
     return "\n".join([*includes, *bodies]) + "\n"
+
+
+def source_of_line(sources, line):
+    """Which of the sources, by number, has this line of their text, from 1; None if it is an #include of several."""
+    includes, bodies = parts_of_text(sources)
+    if line <= len(includes):
+        having = [number for number, source in enumerate(sources) if includes[line - 1] in source.splitlines()]
+        return having[0] if len(having) == 1 else None
+    line -= len(includes)
+    for number, body in enumerate(bodies):
+        line -= body.count("\n") + 1
+        if line < 1:
+            return number
+    return None

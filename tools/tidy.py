@@ -9,14 +9,17 @@ analysed again each time.
 
 Where several sources with the same options and rules are to be analysed, they are one text, up to 24 at a time
 (tools/packing.py): reading the same headers again is the longer part of the work. The text has all of them in its
-main file, where every check looks. If anything is found in it, or it is no valid text, each half of it is a text, and
-so on: what is found in one source alone counts.
+main file, where every check looks. If anything is found in it, or it is no valid text, those of its sources that this
+is said of are a text, the others are one, and so on; if it is said of none, or of all, each half is one. What is found
+in one source alone counts. A source that the tree does not compile has the options that most sources of its folder
+have, or of the folder above.
 
 --analyzer-nodes bounds how many states of a function clang's static analyzer looks at (its own bound is 225,000). A
 few functions of each source reach any bound, and take most of the time. What was found clean without the option, or
 with a higher bound that ./run test had before, counts as clean with it, too.
 """
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -87,7 +90,7 @@ def analyse(tidy, nodes, build_dir, source):
 
 
 def analyse_together(tidy, nodes, sources, flags, root):
-    """As analyse(), of one text made of all sources."""
+    """As analyse(), of one text made of all sources; and the sources that its findings are in."""
     with tempfile.TemporaryDirectory(prefix="dunlin-tidy.") as folder:
         # The rules of a source are those of the folders above it; all sources have the same.
         files = rules(sources[0], root)
@@ -96,51 +99,71 @@ def analyse_together(tidy, nodes, sources, flags, root):
         for file in files:
             shutil.copy(file, pathlib.Path(folder) / file.relative_to(root))
         text = place / "together.cpp"
-        text.write_text(packing.one_text([source.read_text(encoding="utf-8") for source in sources]),
-                        encoding="utf-8")
+        texts = [source.read_text(encoding="utf-8") for source in sources]
+        text.write_text(packing.one_text(texts), encoding="utf-8")
         beside = [f"-I{parent}" for parent in dict.fromkeys(source.parent for source in sources)]
         # The folders of the sources come last, or one's text.hpp would be taken for that of all. And what
         # one source declares is hidden by another's variables, which is no fault of theirs. And the main() of a
         # program that shares its text is a function like others.
-        programs = any(packing.is_program(source.read_text(encoding="utf-8")) for source in sources)
+        programs = any(map(packing.is_program, texts))
         lenient = ["-Wno-shadow"] + (["-Wno-return-type"] if programs else [])
         output, read = run(tidy, nodes, text, "--", *flags, *beside, *lenient)
-    return output, [file for file in read if not file.startswith(folder)]
+    lines = {int(line) for line in re.findall(r"/together\.cpp:(\d+):\d+: error:", output or "")}
+    found_in = {packing.source_of_line(texts, line) for line in lines} - {None}
+    return output, [file for file in read if not file.startswith(folder)], [sources[number] for number in found_in]
 
 
 def options_of(command):
     return [word for word in shlex.split(command)[1:] if word not in ("-c", "-o")]
 
 
+def options_of_most(source, flags, root):
+    """The command that most compiled sources have in its folder, or else in the folder above, and so on; or none."""
+    for folder in source.parents:
+        if folder == root.parent:
+            break
+        below = f"{folder}{os.sep}"
+        counts = collections.Counter(texts[0] for file, texts in sorted(flags.items())
+                                     if len(texts) == 1 and file.startswith(below))
+        if counts:
+            return [counts.most_common(1)[0][0]]
+    return []
+
+
 def groups(stale, flags, root):
-    """Lists of sources that can be one text: with the same options, under the same rules."""
+    """[(commands, sources that can be one text)]: with the same options, under the same rules."""
     alike, texts = {}, {source: source.read_text(encoding="utf-8") for source in stale}
     for source in sorted(stale):
-        kind = (tuple(rules(source, root)), tuple(flags.get(str(source), ())), packing.is_program(texts[source]))
+        options = flags.get(str(source)) or options_of_most(source, flags, root)
+        kind = (tuple(rules(source, root)), tuple(options), packing.is_program(texts[source]))
         alike.setdefault(kind, []).append(source)
     result = []
     for (_, commands_of, _), sources in alike.items():
         most = MOST_TOGETHER if len(commands_of) == 1 else 1  # each command of a source counts
         units = packing.units(most, [texts[source] for source in sources])
-        result += [[sources[number] for number in unit] for unit in units]
+        result += [(commands_of, [sources[number] for number in unit]) for unit in units]
     return result
 
 
-def halves(sources, alone, as_one):
+def analyse_all(sources, alone, as_one):
     """[(source, its findings or None, the headers that were read, when it began)]
 
-    `alone` and `as_one` analyse a source and a text of several: (output or None, headers).
+    `alone` and `as_one` analyse a source and a text of several: (output or None, headers), and of a text the sources
+    that the findings are in.
     """
     began = time.time()
     if len(sources) == 1:
         return [(sources[0], *alone(sources[0]), began)]
-    output, read = as_one(sources)
+    output, read, found_in = as_one(sources)
     if output is None:
         return [(source, None, read, began) for source in sources]
     reason = next((line for line in output.splitlines() if "error:" in line), "no valid text")
-    print(f"{len(sources)} sources in two halves, as in their one text: {reason}", flush=True)
-    middle = len(sources) // 2
-    return halves(sources[:middle], alone, as_one) + halves(sources[middle:], alone, as_one)
+    parts = [[source for source in sources if source not in found_in], found_in]
+    if not all(parts):
+        middle = len(sources) // 2
+        parts = [sources[:middle], sources[middle:]]
+    print(f"{len(sources)} sources as {len(parts[0])} and {len(parts[1])}, as in their one text: {reason}", flush=True)
+    return [result for part in parts for result in analyse_all(part, alone, as_one)]
 
 
 def main():
@@ -171,17 +194,17 @@ def main():
             stale.append(source)
     # The longest ones first, so that none of them is alone in the end: those with rules of their own.
     work = groups(stale, flags, passed.root)
-    work.sort(key=lambda sources: (-len(rules(sources[0], passed.root)),
-                                   -sum(source.stat().st_size for source in sources)))
+    work.sort(key=lambda group: (-len(rules(group[1][0], passed.root)),
+                                 -sum(source.stat().st_size for source in group[1])))
 
-    def check(sources):
-        return halves(sources, lambda source: analyse(tidy, nodes, options.build_dir, source),
-                      lambda together: analyse_together(tidy, nodes, together, options_of(flags[str(together[0])][0]),
-                                                        passed.root))
+    def check(commands_of, sources):
+        return analyse_all(sources, lambda source: analyse(tidy, nodes, options.build_dir, source),
+                           lambda together: analyse_together(tidy, nodes, together, options_of(commands_of[0]),
+                                                             passed.root))
 
     failed, number = [], 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(check, sources) for sources in work]):
+        for done in concurrent.futures.as_completed([pool.submit(check, *group) for group in work]):
             for source, output, headers, began in done.result():
                 number += 1
                 name = source.relative_to(passed.root)

@@ -42,6 +42,10 @@ class Units(unittest.TestCase):
     def test_other_using_directives_keep_sources_apart(self):
         self.assertTrue(self.are_apart("using namespace a;\n", "using namespace b;\n"))
 
+    def test_functions_of_c_are_declarations(self):
+        text = 'extern "C" int LLVMFuzzerTestOneInput(const char* data) {\n'
+        self.assertTrue(self.are_apart(text, text))
+
     def test_programs_are_together(self):
         program = "#include <list>\n\nstruct Row {};\n\nint main() {}\n"
         self.assertFalse(self.are_apart(program, program))
@@ -52,6 +56,13 @@ class Text(unittest.TestCase):
         text = packing.one_text(["#include <list>\nint a;\n", "#include <list>\n#include <map>\nint b;\n"])
         self.assertEqual([line for line in text.splitlines() if line],
                          ["#include <list>", "#include <map>", "int a;", "int b;"])
+
+    def test_knows_the_source_of_each_line(self):
+        sources = ["#include <list>\nint a;\n", "#include <list>\n#include <map>\nint b;\nint c;"]
+        lines = packing.one_text(sources).splitlines()
+        self.assertEqual([(line, packing.source_of_line(sources, number)) for number, line in enumerate(lines, 1) if line],
+                         [("#include <list>", None), ("#include <map>", 1), ("int a;", 0),
+                          ("int b;", 1), ("int c;", 1)])
 
     def test_leaves_includes_where_they_depend_on_something(self):
         source = "int a;\n#ifdef X\n#include <list>\n#endif\n"

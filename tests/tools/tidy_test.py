@@ -24,7 +24,7 @@ class Groups(unittest.TestCase):
 
     def groups(self, flags):
         return [[str(source.relative_to(self.root)) for source in group]
-                for group in tidy.groups([*flags], {str(source): texts for source, texts in flags.items()}, self.root)]
+                for _, group in tidy.groups([*flags], {str(source): texts for source, texts in flags.items()}, self.root)]
 
     def test_folders_with_the_same_options_are_together(self):
         self.assertEqual(self.groups({self.source("b/two.cpp"): ["-O"], self.source("a/one.cpp"): ["-O"]}),
@@ -33,6 +33,15 @@ class Groups(unittest.TestCase):
     def test_other_options_are_another_text(self):
         self.assertEqual(self.groups({self.source("a/one.cpp"): ["-O"], self.source("a/two.cpp"): ["-g"]}),
                          [["a/one.cpp"], ["a/two.cpp"]])
+
+    def test_a_source_that_is_not_compiled_has_the_options_of_most_in_the_nearest_folder(self):
+        flags = {self.source(f"{name}.cpp"): [option] for name, option in
+                 (("a/b/one", "-g"), ("a/b/two", "-O"), ("a/b/three", "-O"), ("a/x", "-g"), ("a/y", "-g"))}
+        self.source("a/b/absent.cpp")
+        self.source("a/c/absent.cpp")
+        flags |= {self.root / "a/b/absent.cpp": [], self.root / "a/c/absent.cpp": []}
+        self.assertEqual(self.groups(flags), [["a/b/absent.cpp", "a/b/three.cpp", "a/b/two.cpp"],
+                                              ["a/b/one.cpp", "a/c/absent.cpp", "a/x.cpp", "a/y.cpp"]])
 
     def test_other_rules_are_another_text(self):
         self.source("b/.clang-tidy", "Checks: more\n")
@@ -62,8 +71,8 @@ class Groups(unittest.TestCase):
                          {"a.cpp": ["c++ -isystem /usr/include/x -O -o -c", "c++ -DOTHER -O -o -c"]})
 
 
-class Halves(unittest.TestCase):
-    def run_on(self, sources, bad_alone=(), bad_together=()):
+class Parts(unittest.TestCase):
+    def run_on(self, sources, bad_alone=(), bad_together=(), found_in=""):
         """The results, and which texts were analysed."""
         texts = []
 
@@ -72,7 +81,8 @@ class Halves(unittest.TestCase):
             bad = set(text) & set(bad_alone) or (len(text) > 1 and set(bad_together) <= set(text))
             return ("x.cpp:1:1: error: found" if bad else None), [f"{text}.hpp"]
 
-        result = tidy.halves([*sources], lambda source: analyse(source), lambda sources: analyse("".join(sources)))
+        result = tidy.analyse_all([*sources], analyse, lambda sources: (
+            *analyse("".join(sources)), [source for source in sources if source in found_in]))
         return {source: output for source, output, _, _ in result}, texts
 
     def test_a_clean_text_is_analysed_once(self):
@@ -81,6 +91,10 @@ class Halves(unittest.TestCase):
     def test_what_only_the_text_has_does_not_count(self):
         found, texts = self.run_on("abcd", bad_together="ad")
         self.assertEqual((found, texts), (dict.fromkeys("abcd"), ["abcd", "ab", "cd"]))
+
+    def test_the_sources_with_findings_are_apart_from_the_others(self):
+        found, texts = self.run_on("abcd", bad_together="ad", found_in="d")
+        self.assertEqual((found, texts), (dict.fromkeys("abcd"), ["abcd", "abc", "d"]))
 
     def test_a_finding_is_found_in_its_source(self):
         found, texts = self.run_on("abcd", bad_alone="c", bad_together="x")
