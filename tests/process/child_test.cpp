@@ -107,7 +107,7 @@ TEST(Child, EndsWhenItsParentIsKilled) {
   });
   pipe.in.close();
   std::string text(6, '\0');
-  ASSERT_EQ(read(pipe.out.get(), text.data(), text.size()), 6);
+  ASSERT_EQ(::read(pipe.out.get(), text.data(), text.size()), 6);
   parent.kill();
   EXPECT_TRUE(read_all(pipe.out, text));
   EXPECT_EQ(text, "child ");
