@@ -2,6 +2,7 @@
 
 #include "log/checksum.hpp"
 #include "log/scribe.hpp"
+#include "support/rounds.hpp"
 
 /// Logs that somebody has spoilt: every bit, every length, every file.
 namespace dunlin::log {
@@ -9,6 +10,8 @@ namespace {
 
 constexpr std::uint64_t kRecords = 9;
 constexpr std::uint64_t kSegmentBytes = 400;
+/// All bits in release. A sanitizer sees a bit or two of each byte, and all places in a byte.
+constexpr std::size_t kBitStep = test::kSanitized ? 7 : 1;
 
 /// Three segments of commits of one to three records.
 class Damage : public testing::Test {
@@ -92,19 +95,20 @@ TEST_F(Damage, OfAnyBitIsFoundWithFileAndOffset) {
   for (const std::string& name : names) {
     const Bytes before = disk.content("logs", name);
     std::uint64_t harmless = 0;
-    for (std::size_t bit = 0; bit < before.size() * 8; ++bit) {
+    std::uint64_t between = 0;  // the copies of the mark
+    for (std::size_t bit = 0; bit < before.size() * 8; bit += kBitStep) {
       SCOPED_TRACE(name + ", bit " + std::to_string(bit));
       Bytes bytes = before;
       bytes[bit / 8] ^= std::byte{1} << (bit % 8);
       const Found found = open_with(name, bytes);
       ASSERT_NO_FATAL_FAILURE(expect_all_or_why(found, name));
       harmless += found.error.empty() && found.notices.empty() ? 1 : 0;
+      between += name == "mark" && bit >= Mark::kBytes * 8 && bit < Mark::kStride * 8 ? 1 : 0;
       if (name != "mark") {
         ASSERT_NE(found.error, "");
       }
     }
-    const bool mark = name == "mark";
-    EXPECT_EQ(harmless, mark ? (Mark::kStride - Mark::kBytes) * 8 : 0) << "between its copies";
+    EXPECT_EQ(harmless, between);
   }
 }
 
@@ -113,7 +117,7 @@ TEST_F(Damage, OfAnyBitCostsAtMostTheLastCommitWhenTheMarkIsOld) {
   for (const std::string& name : names) {
     if (name == "mark") continue;
     const Bytes before = disk.content("logs", name);
-    for (std::size_t bit = 0; bit < before.size() * 8; ++bit) {
+    for (std::size_t bit = 0; bit < before.size() * 8; bit += kBitStep) {
       SCOPED_TRACE(name + ", bit " + std::to_string(bit));
       Bytes bytes = before;
       bytes[bit / 8] ^= std::byte{1} << (bit % 8);

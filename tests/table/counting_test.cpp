@@ -5,6 +5,7 @@
 
 #include "support/policies.hpp"
 #include "support/process.hpp"
+#include "support/rounds.hpp"
 #include "table/nodes.hpp"
 
 /// All nodes count in step, the way a control loop would: whatever the waiting policy, and whether
@@ -22,7 +23,7 @@ struct Row {
   Cell<std::uint64_t> step;
 };
 
-constexpr std::uint64_t kSteps = 300;
+constexpr std::uint64_t kSteps = test::rounds(300);
 
 /// Counts to kSteps; returns what went wrong, or nothing.
 std::string count(Table<Row>& table, Wait wait) {

@@ -6,6 +6,7 @@
 
 #include "fabric/conformance/harness.hpp"
 #include "fabric/conformance/pattern.hpp"
+#include "support/rounds.hpp"
 
 /// FAB-F1: put, then signal; signals to one peer arrive in order.
 namespace dunlin::conformance {
@@ -126,7 +127,7 @@ TEST_P(Order, WhoSeesTheSignalSeesThePutOfAnySizeAndAlignment) {
 TEST_P(Order, HoldsWhileAStreamIsInFlight) {
   start(2);
   const Shared box = share("box", Stream::kBytes);
-  Stream stream{.messages = 3'000};
+  Stream stream{.messages = test::rounds(3'000)};
   run("the stream has arrived", {[&] { return stream.write_some(node(0), 1, box, 0); },
                                  [&] { return stream.check_some(node(1), 0, box, 0); }});
   EXPECT_EQ(stream.wrong, 0U);
@@ -136,8 +137,9 @@ TEST_P(Order, HoldsForEachOfSeveralSendersAtOnce) {
   constexpr std::uint32_t kSenders = 3;
   start(kSenders + 1);
   const Shared box = share("box", kSenders * Stream::kBytes);
-  std::array<Stream, kSenders> streams{Stream{.messages = 800}, Stream{.messages = 800},
-                                       Stream{.messages = 800}};
+  std::array<Stream, kSenders> streams{Stream{.messages = test::rounds(800)},
+                                       Stream{.messages = test::rounds(800)},
+                                       Stream{.messages = test::rounds(800)}};
   const auto base = [](Rank sender) { return (sender - 1) * Stream::kBytes; };
   const auto sender = [&](Rank r) {
     return [&, r] { return streams[r - 1].write_some(node(r), 0, box, base(r)); };
@@ -156,8 +158,8 @@ TEST_P(Order, HoldsForEachOfSeveralSendersAtOnce) {
 TEST_P(Order, HoldsFromOneSenderToSeveralPeers) {
   start(3);
   const Shared box = share("box", 2 * Stream::kBytes);
-  Stream one{.messages = 1'000};
-  Stream two{.messages = 1'000};
+  Stream one{.messages = test::rounds(1'000)};
+  Stream two{.messages = test::rounds(1'000)};
   const Program sender = [&] {
     const bool first = one.write_some(node(0), 1, box, 0);
     const bool second = two.write_some(node(0), 2, box, Stream::kBytes);
@@ -185,7 +187,7 @@ TEST_P(Order, HoldsAcrossRegions) {
 }
 
 TEST_P(Order, ALaterWriteIsNeverSeenBeforeAnEarlierOne) {
-  constexpr std::uint64_t kRounds = 4'000;
+  constexpr std::uint64_t kRounds = test::rounds(4'000);
   constexpr std::size_t kFirst = 0;
   constexpr std::size_t kSecond = 4096;
   start(2);
@@ -214,7 +216,7 @@ TEST_P(Order, ALaterWriteIsNeverSeenBeforeAnEarlierOne) {
 }
 
 TEST_P(Order, AWriteNeverGoesBack) {
-  constexpr std::uint64_t kRounds = 4'000;
+  constexpr std::uint64_t kRounds = test::rounds(4'000);
   start(2);
   const Shared box = share("box", 64);
   std::vector<std::uint64_t> source(kRounds + 1);
@@ -240,7 +242,7 @@ TEST_P(Order, AWriteNeverGoesBack) {
 }
 
 TEST_P(Order, MessagesArriveInOrderAndWhole) {
-  constexpr std::uint64_t kMessages = 2'000;
+  constexpr std::uint64_t kMessages = test::rounds(2'000);
   start(2);
   std::uint64_t heard = 0;
   std::uint64_t wrong = 0;
@@ -327,7 +329,7 @@ TEST_P(Order, WhoSeesAnAtomicSeesThePutBeforeIt) {
 
 /// Signals of three kinds, numbered: a write of its number, an atomic that counts, a message.
 TEST_P(Order, SignalsOfAllKindsKeepTheirOrderAmongEachOther) {
-  constexpr std::uint64_t kSignals = 3'000;
+  constexpr std::uint64_t kSignals = test::rounds(3'000);
   constexpr std::size_t kWritten = 0;
   constexpr std::size_t kCounted = 512;
   start(2);
