@@ -1,6 +1,7 @@
 # The sources of a folder as one translation unit, up to twelve at a time: most of what the compiler
 # does with a source is to read the headers that its neighbours include, too. What is left of several folders of src,
-# apps, bench or tests is one unit, too. Only those below the folders that DUNLIN_TOGETHER names; elsewhere each source
+# apps, bench or tests is one unit, too. Up to 24 of the command and its benchmarks are one: their headers are the
+# longest. Only those below the folders that DUNLIN_TOGETHER names; elsewhere each source
 # stands alone, and needs its own #includes. tools/tidy.py does the same for clang-tidy. Sources that declare one name
 # are kept apart (together.py), and so are those that have definitions or compile options of their own which the
 # others do not have. EXCEPT: regular expressions of those that stay alone for another reason. ALSO: folders besides
@@ -53,8 +54,12 @@ function(dunlin_put_together target)
   list(REMOVE_DUPLICATES groups)
   set(number 0)
   foreach(group IN LISTS groups)
+    set(most 12)
+    if(top_${group} MATCHES "^(apps|bench)$")
+      set(most 24)
+    endif()
     execute_process(
-      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/together.py 12 ${in_${group}}
+      COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/together.py ${most} ${in_${group}}
       OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "\n" ";" units "${units}")
     foreach(unit IN LISTS units)
