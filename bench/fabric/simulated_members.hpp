@@ -45,8 +45,9 @@ class SimulatedMembers {
     started_ = 0;
   }
   void run_until(const std::function<bool()>& condition) {
-    constexpr std::uint64_t kStuckNs = 100'000'000'000;
-    if (!world.run_until(condition, kStuckNs)) throw Error("bench: simulated members are stuck");
+    constexpr std::uint64_t kMostVirtualNs = 100'000'000'000;
+    if (!world.run_until(condition, kMostVirtualNs))
+      throw Error("bench: simulated members are stuck");
   }
 
   sim::World world;

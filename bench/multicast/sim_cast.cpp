@@ -17,7 +17,7 @@ namespace {
 using multicast::Delivery;
 using multicast::SubgroupView;
 
-constexpr std::uint64_t kStuckNs = 100'000'000'000;
+constexpr std::uint64_t kCastPatienceNs = 100'000'000'000;
 constexpr std::size_t kStreamBytes = 100'000;
 constexpr std::uint32_t kUnderWay = 4;  // to each peer
 
@@ -122,7 +122,7 @@ class CastNode {
 };
 
 void run_until(sim::World& world, const std::function<bool()>& condition) {
-  if (!world.run_until(condition, kStuckNs))
+  if (!world.run_until(condition, kCastPatienceNs))
     throw Error("bench: the multicast of " + std::to_string(world.size()) + " simulated nodes on " +
                 world.profile().name + " is stuck");
 }
