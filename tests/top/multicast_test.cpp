@@ -115,8 +115,8 @@ TEST(TopMulticast, KnowsTheSlowestMemberInEachMode) {
 }
 
 TEST(TopMulticast, IsInJsonBesideItsTable) {
-  const nlohmann::ordered_json json = to_json(two_looks());
-  const auto& table = json["groups"][0]["tables"][0];
+  const nlohmann::ordered_json shown = to_json(two_looks());
+  const auto& table = shown["groups"][0]["tables"][0];
   EXPECT_EQ(table["name"], "cast:orders");
   const auto& cast = table["multicast"];
   EXPECT_EQ(cast["subgroup"], "orders");

@@ -185,8 +185,8 @@ TEST(TopSample, RefusesARegionThatIsSmallerThanItsRows) {
 
 /// Whatever the bytes are, all of this ends, and the sanitizers see no access outside.
 void print_all(const Sample& sample) {
-  const nlohmann::ordered_json json = to_json(sample);
-  EXPECT_FALSE(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).empty());
+  const nlohmann::ordered_json shown = to_json(sample);
+  EXPECT_FALSE(shown.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).empty());
   for (const std::size_t width : {std::size_t{1}, std::size_t{80}, SIZE_MAX}) {
     EXPECT_FALSE(describe(sample, {.width = width}).empty());
   }

@@ -126,10 +126,10 @@ TEST(TopText, SaysThatNothingIsThere) {
 }
 
 TEST(TopJson, HoldsWhatTheTextHolds) {
-  const nlohmann::ordered_json json = to_json(ThreeMembers().sample());
-  EXPECT_EQ(json["schema"], "dunlin-top-1");
-  EXPECT_EQ(json["interval_ms"], 1000);
-  const auto& group = json["groups"][0];
+  const nlohmann::ordered_json shown = to_json(ThreeMembers().sample());
+  EXPECT_EQ(shown["schema"], "dunlin-top-1");
+  EXPECT_EQ(shown["interval_ms"], 1000);
+  const auto& group = shown["groups"][0];
   EXPECT_EQ(group["name"], "rack7");
   EXPECT_EQ(group["absent_ranks"], nlohmann::ordered_json::array({2}));
   EXPECT_EQ(group["members"][0]["process_state"], "S");
@@ -156,11 +156,11 @@ TEST(TopJson, HasNullsForWhatIsNotKnown) {
   const FakeMember a(0, 1);
   const Sample sample =
       take_sample(segments_of({&a}), kNow, [](pid_t) { return std::optional<ProcessSample>(); });
-  const nlohmann::ordered_json json = to_json(sample);
-  EXPECT_EQ(json["interval_ms"], nullptr);
-  EXPECT_EQ(json["groups"][0]["members"][0]["process_state"], nullptr);
-  EXPECT_EQ(json["groups"][0]["tables"][0]["rows"][0]["age_ms"], nullptr);
-  EXPECT_EQ(json["groups"][0]["tables"][0]["rows"][0]["pushes_per_s"], nullptr);
+  const nlohmann::ordered_json shown = to_json(sample);
+  EXPECT_EQ(shown["interval_ms"], nullptr);
+  EXPECT_EQ(shown["groups"][0]["members"][0]["process_state"], nullptr);
+  EXPECT_EQ(shown["groups"][0]["tables"][0]["rows"][0]["age_ms"], nullptr);
+  EXPECT_EQ(shown["groups"][0]["tables"][0]["rows"][0]["pushes_per_s"], nullptr);
 }
 
 // --- the live view -------------------------------------------------------------------------------
