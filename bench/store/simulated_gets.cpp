@@ -199,7 +199,7 @@ remote::Job load(Store& store, std::uint32_t from, std::uint32_t step, std::uint
 
 /// Which numbers a client asks for.
 NextRead numbers_of(const SimulatedGets& setting, const std::shared_ptr<SkewedNumbers>& skewed,
-                      Rank rank) {
+                    Rank rank) {
   if (skewed) return [skewed] { return skewed->next(); };
   return [next = rank * 17, pairs = setting.pairs]() mutable { return next++ % pairs; };
 }
