@@ -390,7 +390,7 @@ TEST_P(MovesOnStores, CallsGoOnWhileAHomeLeaves) {
 // --- by threads ----------------------------------------------------------------------------------
 
 /// One thread counts in all keys, and reads them, while one home of them after the other leaves.
-TEST(StoreMoves, NoCountIsLostBesideHomesThatLeave) {
+TEST(StoreMovesOfThreads, NoCountIsLostBesideHomesThatLeave) {
   constexpr std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
   constexpr std::uint32_t kHomes = 4, kClient = kHomes;
   const auto& all = test::backends();
