@@ -6,10 +6,9 @@ namespace dunlin::store {
 
 using remote::Status;
 
-void Announcement::begin(std::uint64_t word, std::uint64_t patience_ns) noexcept {
+void Announcement::begin(std::uint64_t word) noexcept {
   stop();
   word_ = word;
-  wait_until_ns_ = state_.fabric.now_ns() + patience_ns;
   to_ = 0;
   stage_ = Stage::write;
 }
@@ -17,11 +16,6 @@ void Announcement::begin(std::uint64_t word, std::uint64_t patience_ns) noexcept
 void Announcement::stop() noexcept {
   state_.fabric.abandon(done_);
   done_.reset();
-}
-
-bool Announcement::waits_for_store() const noexcept {
-  return !state_.fabric.connected(to_, state_.index.id()) &&
-         state_.fabric.now_ns() < wait_until_ns_;
 }
 
 Status Announcement::step() noexcept {
@@ -44,7 +38,7 @@ Status Announcement::step() noexcept {
     if (stage_ == Stage::write) {
       while (to_ < state_.progress.capacity() &&
              (to_ == state_.fabric.rank() || !state_.progress.contains(to_) ||
-              (!state_.fabric.connected(to_, index) && !waits_for_store())))
+              !state_.fabric.connected(to_, index)))
         ++to_;
       if (to_ >= state_.progress.capacity()) return Status::ok;
       next = write(to_, index, kToldAt, &word_, kWordBytes).notify(done_, Notify::remotely);

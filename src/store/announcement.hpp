@@ -17,8 +17,7 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
 
-  /// Members that are not connected may have no store: it waits so long for those.
-  void begin(std::uint64_t word, std::uint64_t patience_ns) noexcept;
+  void begin(std::uint64_t word) noexcept;
   void stop() noexcept;
   /// `ok`: all know, or are gone; `busy`: not yet, try again later; `under_way`: an operation has
   /// not ended.
@@ -27,13 +26,10 @@ class Announcement {
  private:
   enum class Stage : std::uint8_t { write, written, read };
 
-  [[nodiscard]] bool waits_for_store() const noexcept;
-
   State& state_;
   Stage stage_ = Stage::write;
   std::uint64_t word_ = 0;  // that is written
   std::uint64_t seen_ = 0;
-  std::uint64_t wait_until_ns_ = 0;
   Rank to_ = 0;
   Completion done_;
 };

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include <dunlin/fabric/memory.hpp>
-
 #include "store/state.hpp"
 #include "store/steps.hpp"
 
@@ -22,13 +20,11 @@ void Arrival::begin() {
   refusals_.clear();
   began_ns_ = state_.fabric.now_ns();
   rest_ = {};
-  position_ = 0;
-  stage_ = state_.has_copies() ? Stage::clear : Stage::look;
+  stage_ = Stage::look;
   state_.look_again_soon();
 }
 
 bool Arrival::end(Status status) {
-  move_.stop();
   state_.fabric.abandon(done_);
   done_.reset();
   stage_ = Stage::ended;
@@ -58,14 +54,6 @@ std::size_t Arrival::poll() {
 bool Arrival::step() {
   if (!done_.finished()) return false;
   switch (stage_) {
-    case Stage::clear:
-      return clear();
-    case Stage::clearing:
-      return clearing();
-    case Stage::cleared:
-      if (move_.released() != Status::ok) return false;
-      stage_ = Stage::clear;
-      return true;
     case Stage::look:
       return look();
     case Stage::looked:
@@ -86,32 +74,6 @@ bool Arrival::step() {
       return false;
   }
   return false;
-}
-
-/// Else a key that is erased before this member gets it would come back.
-bool Arrival::clear() {
-  if (position_ == 0) state_.learn_own_gains();
-  stage_ = position_ < kAllPositions ? Stage::clearing : Stage::look;
-  if (stage_ == Stage::clearing) move_.begin(position_, {});
-  return true;
-}
-
-bool Arrival::clearing() {
-  const Status status = move_.step();
-  if (status == Status::under_way) return false;
-  if (status != Status::ok) return rest(Stage::clear);
-  std::byte* const at = move_.main();
-  const auto dropped = state_.drop_entries(at, std::nullopt, [&](std::uint64_t hash) {
-    const Rank home = state_.home_of(hash);
-    const std::uint64_t position = IndexShape::position_of(hash);
-    return !state_.homes_of(home, position).has(state_.fabric.rank()) &&
-           !state_.has_copies_of(home, position);
-  });
-  state_.lose_counts(dropped);
-  position_ = move_.end();
-  move_.release(memory::load(word_at(at + kVersionAt)) + (dropped.keys != 0 ? 1 : 0));
-  stage_ = Stage::cleared;
-  return true;
 }
 
 bool Arrival::post(const Operation& operation, Stage next) {

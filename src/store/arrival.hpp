@@ -7,7 +7,6 @@
 
 #include <dunlin/remote.hpp>
 
-#include "store/chain_move.hpp"
 #include "store/format.hpp"
 #include "store/work.hpp"
 
@@ -19,7 +18,7 @@ struct State;
 
 class Arrival {
  public:
-  explicit Arrival(State& state) : state_(state), move_(state) {}
+  explicit Arrival(State& state) : state_(state) {}
   ~Arrival();
   Arrival(const Arrival&) = delete;
   Arrival& operator=(const Arrival&) = delete;
@@ -34,9 +33,6 @@ class Arrival {
 
  private:
   enum class Stage : std::uint8_t {
-    clear,  // with two copies: takes away what a home that died had begun to move here
-    clearing,
-    cleared,
     look,  // reads the header of each home in turn, and chooses the one with the most keys
     looked,
     ask,  // puts its word there, if no other member asks
@@ -49,8 +45,6 @@ class Arrival {
   };
 
   [[nodiscard]] bool step();
-  [[nodiscard]] bool clear();
-  [[nodiscard]] bool clearing();
   [[nodiscard]] bool look();
   [[nodiscard]] bool look_anew();
   [[nodiscard]] bool looked();
@@ -75,8 +69,6 @@ class Arrival {
   std::int64_t most_keys_ = 0;
   std::array<std::uint64_t, kIndexHeaderBytes / kWordBytes> header_{};
   std::uint64_t word_ = 0;
-  ChainMove move_;
-  std::uint64_t position_ = 0;  // of the next chain that is cleared
   Rest rest_;
   Completion done_;
 };

@@ -28,9 +28,8 @@ class ChainMove {
   ChainMove& operator=(const ChainMove&) = delete;
 
   /// Of the own chain that begins at that position. A key is copied to the homes that its group has
-  /// then and not now. One that is second now and first then gets all of them, too, and keeps none
-  /// that is not here: what a change has left that was cut off (STO-C1) would else be seen from
-  /// then on, and be at one home only.
+  /// then and not now, and to the one that is first then. They keep none of these positions that is
+  /// not here: a change that was cut off (STO-C1), or a move, has left it.
   void begin(std::uint64_t position, std::vector<KeyGroup> groups);
   /// Of the chain at hand: behind its last position, once it is locked.
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }

@@ -103,8 +103,8 @@ void State::learn_shed(Rank first, std::uint64_t position, std::uint64_t word) n
   const Rank mover = shed_depth::mover(word);
   const std::uint64_t below = shed_depth::below(word);
   if (mover >= places) return;
-  Home::Shed* const shed = home.shed_of(mover);
-  if (shed == nullptr)
+  const auto shed = std::ranges::find(home.sheds, mover, &Home::Shed::mover);
+  if (shed == home.sheds.end())
     home.sheds.push_back({.mover = mover, .below = below, .marked_below = end});
   else if (below > shed->below)  // a further move of the same home
     *shed = {.mover = mover, .below = below, .marked_below = end};

@@ -426,7 +426,7 @@ bool Departure::tell(std::uint64_t flags, Stage next) {
   const Rank own = state_.fabric.rank();
   const std::uint64_t below = state_.homes[own].moved_below;
   publish(leave_word::kMoves | (below == kAllPositions ? leave_word::kHasLeft : 0));
-  telling_.begin(told_word::make(own, below, to_) | flags, 0);
+  telling_.begin(told_word::make(own, below, to_) | flags);
   stage_ = next;
   return true;
 }

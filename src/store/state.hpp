@@ -388,12 +388,9 @@ struct State final : remote::Part {
       std::uint64_t marked_below = 0;  // in the chains of these
     };
     std::vector<Shed> sheds;  // one of each mover
-    [[nodiscard]] Shed* shed_of(Rank rank) noexcept {
+    [[nodiscard]] const Shed* shed_of(Rank rank) const noexcept {
       const auto found = std::ranges::find(sheds, rank, &Shed::mover);
       return found == sheds.end() ? nullptr : &*found;
-    }
-    [[nodiscard]] const Shed* shed_of(Rank rank) const noexcept {
-      return const_cast<Home*>(this)->shed_of(rank);  // NOLINT(*-const-cast): nothing is changed
     }
     /// With copies, of one that has taken over: what it has of each home.
     std::vector<std::uint64_t> covered;

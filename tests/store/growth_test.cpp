@@ -70,6 +70,18 @@ TEST(IndexShape, EachMainHeaderHasOneRangeAndTheNextSplitHalvesOne) {
   }
 }
 
+TEST(IndexShape, EachMainHeadersRangeBeginsAtAPositionOfItsOwn) {
+  for (const std::uint64_t base : {1U, 2U, 3U, 7U}) {
+    IndexShape shape(base);
+    shape.grow_to(base * 11 + 1);
+    for (std::uint64_t number = 0; number < shape.headers(); ++number) {
+      const std::uint64_t begin = shape.begin_of(number);
+      EXPECT_EQ(shape.number_of(begin), number) << base;
+      EXPECT_TRUE(begin == 0 || shape.number_of(begin - 1) != number) << base;
+    }
+  }
+}
+
 TEST(IndexShape, GrowsToAnyNumberAtOnceAsOneByOne) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 200; ++round) {
