@@ -11,6 +11,9 @@ namespace {
 constexpr const char* kNetwork = "ib100";
 constexpr double kPerSecond = 1e9;
 constexpr std::uint32_t kMost = 16;
+/// The publication says that batching alone is 16 times as fast with 16 senders, and never faster
+/// than 8.03 GB/s.
+constexpr double kMostPublishedWithout = 8.03 / 16;
 
 constexpr multicast::Switches kAll{.time_posting = true};
 /// One message of each sender a poll, whole slots, nothing folded: the protocol before it was
@@ -82,7 +85,7 @@ std::vector<Result> by_members(const Effort& effort) {
                      members == 11 ? std::optional(8.03) : std::nullopt});
     cases.push_back({{{"senders", "all"}, {"optimized", "nothing"}},
                      all_send(members, kNone, 4'000),
-                     members == kMost ? std::optional(1.0) : std::nullopt});
+                     members == kMost ? std::optional(kMostPublishedWithout) : std::nullopt});
   }
   SimCast half = all_send(kMost, kAll);
   half.senders = kMost / 2;
