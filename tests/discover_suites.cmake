@@ -3,8 +3,8 @@
 # usage: cmake -DEXECUTABLE=... -DARGUMENTS=... -DOUTPUT=... -P discover_suites.cmake; ARGUMENTS is a file that sets
 #   PREFIX      how the names of the tests begin
 #   PROPERTIES  what set_tests_properties() gives to each
-#   LEFT_OUT    regular expressions of the suites, SUITE or SUITE/PARAMETER, that are no tests here; each fits one
-#   WITHOUT_SIMULATOR  whether those in the simulator are no tests here, either
+#   ONLY        regular expressions of the suites, SUITE or SUITE/PARAMETER, that are tests here; all, if empty
+#   LEFT_OUT    of those that are none
 cmake_minimum_required(VERSION 3.25)
 include(${ARGUMENTS})
 
@@ -27,17 +27,13 @@ foreach(line IN LISTS listed)
 endforeach()
 list(REMOVE_DUPLICATES units)
 
-foreach(regex IN LISTS LEFT_OUT)
-  list(LENGTH units before)
+if(ONLY)
+  list(JOIN ONLY "|" regex)
+  list(FILTER units INCLUDE REGEX "^(${regex})$")
+endif()
+if(LEFT_OUT)
+  list(JOIN LEFT_OUT "|" regex)
   list(FILTER units EXCLUDE REGEX "^(${regex})$")
-  list(LENGTH units after)
-  if(before EQUAL after)
-    message(FATAL_ERROR "${EXECUTABLE}: no suite, or only such as another expression fits, is called ${regex}")
-  endif()
-endforeach()
-# These have one thread, which runs all nodes.
-if(WITHOUT_SIMULATOR)
-  list(FILTER units EXCLUDE REGEX "^Sim/|InSimulator|/Sim[A-Za-z]*$")
 endif()
 
 set(text)

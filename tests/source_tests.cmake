@@ -50,14 +50,18 @@ add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PR
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.invariants
          COMMAND Python3::Interpreter ${tools}/check_invariants.py ${PROJECT_SOURCE_DIR})
-foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome packing tidy unchanged)
+foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()
 
-# Minutes of computing: begun first, and content with what the other tests leave of the processors.
-foreach(part format tidy shell)
+# It is content with what the other tests leave of the processors.
+set(tidy tidy_changed)
+if(DUNLIN_ALL_TESTS)
+  set(tidy tidy)
+endif()
+foreach(part format ${tidy} shell)
   add_test(NAME lint.${part} COMMAND nice -n 19 ${tools}/lint.sh ${part})
   set_tests_properties(lint.${part} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
-set_tests_properties(lint.tidy PROPERTIES COST 10000 TIMEOUT 4400)
+set_tests_properties(lint.${tidy} PROPERTIES COST 10000 TIMEOUT 4400)

@@ -19,12 +19,8 @@ TREES = {"release": "", "asan": "address: ", "tsan": "thread: "}
 
 def part_of_output(output):
     """fabric, table, multicast, ...: the library's layer and its tests; apps/NAME, bench/NAME: a command's."""
-    if match := re.search(r"/together/\w+/(src|apps|bench|tests)_([a-z]+)?", output):
+    if match := re.search(r"/Unity/unity_(src|apps|bench|tests)_([a-z]+)", output):
         folder, name = match[1], match[2]
-    elif match := re.match(r"(?:src/CMakeFiles/dunlin\.dir)/(\w+)/", output):
-        folder, name = "src", match[1]
-    elif match := re.match(r"apps/CMakeFiles/dunlin_app\.dir/(?:__/(bench)/)?([a-z]\w*)/", output):
-        folder, name = match[1] or "apps", match[2]
     elif match := re.match(r"tests/(?:CMakeFiles/)?(\w+?)_tests\b", output):
         folder, name = "tests", match[1]
     else:

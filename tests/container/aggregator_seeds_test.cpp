@@ -26,7 +26,7 @@ namespace {
 using container::Handled;
 using remote::Status;
 
-constexpr std::uint64_t kAggregatorSeeds = test::rounds(200);
+const std::uint64_t kAggregatorSeeds = test::rounds(200);
 
 struct AggregatorAuditor;
 

@@ -28,7 +28,7 @@ using container::MapCall;
 using remote::Status;
 using test::KeyHistory;
 
-constexpr std::uint64_t kPoolSeeds = test::rounds(1'000);
+const std::uint64_t kPoolSeeds = test::rounds(1'000);
 constexpr std::uint32_t kPoolKeys = 4;
 constexpr std::uint32_t kInlineWords = 3;  // in a slot
 constexpr std::uint32_t kMostUnended = 8;  // of a key: the search for an order doubles with each

@@ -28,7 +28,7 @@ using remote::Status;
 using test::KeyHistory;
 using test::QueueHistory;
 
-constexpr std::uint64_t kContainerSeeds = test::rounds(1'000);
+const std::uint64_t kContainerSeeds = test::rounds(1'000);
 constexpr std::uint32_t kKeys = 5;
 
 struct Value {  // of two lines, with the key's

@@ -1,19 +1,17 @@
 # Sources with bugs to be switched on (src/fault_injection.hpp), for the auditor to find. They come before the
 # library's own, which are then left out. Some faults are undefined behaviour.
 if(NOT DUNLIN_SANITIZE)
-  file(GLOB with_fault CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/src/group/*.cpp ${PROJECT_SOURCE_DIR}/src/multicast/*.cpp)
-  add_library(dunlin_fault_injection OBJECT ${with_fault} ${PROJECT_SOURCE_DIR}/src/table/core.cpp)
+  add_library(dunlin_fault_injection OBJECT ${PROJECT_SOURCE_DIR}/src/table/core.cpp)
+  dunlin_add_units(dunlin_fault_injection src/group src/multicast)
   target_compile_definitions(dunlin_fault_injection PUBLIC DUNLIN_FAULT_INJECTION)
   target_include_directories(dunlin_fault_injection PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(dunlin_fault_injection PRIVATE dunlin dunlin_options)
-  dunlin_together(dunlin_fault_injection ALSO src)
 
   add_executable(dunlin_with_fault fault_injection/command/main.cpp fault_injection/catalogue.cpp)
   target_include_directories(dunlin_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(dunlin_with_fault PRIVATE dunlin_fault_injection dunlin_app dunlin_options)
 
-  dunlin_tests(fault_injection dunlin_fault_injection dunlin_app)
+  dunlin_tests(fault_injection LIBRARIES dunlin_fault_injection dunlin_app)
 
   # What depends on rows that reach some and not others is found by the agreement's own test.
   add_executable(views_with_fault fault_injection/command/views.cpp fault_injection/catalogue.cpp group/view_change_test.cpp)
@@ -31,14 +29,12 @@ if(NOT DUNLIN_SANITIZE)
 
   # Those of segments (tests/segment/seeds_test.cpp and scripted_test.cpp): each of these is found. The other one of
   # `segments_with_fault FAULT`, holder_does_not_come_first, is not found by 12,000 seeds, so it is no test yet.
-  file(GLOB of_segments CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/src/remote/*.cpp ${PROJECT_SOURCE_DIR}/src/segment/*.cpp)
   add_executable(segments_with_fault fault_injection/command/segments.cpp segment/scripted_test.cpp
-                 segment/seeds_test.cpp ${of_segments})
+                 segment/seeds_test.cpp)
   target_compile_definitions(segments_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(segments_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(segments_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
-  dunlin_together(segments_with_fault ALSO src)
+  dunlin_add_units(segments_with_fault src/remote src/segment)
   set_target_properties(segments_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   foreach(fault frozen_locks_go_on torn_get_is_taken reused_slot_is_taken second_copy_is_left_out second_copy_is_empty
                 death_is_not_told)
@@ -60,13 +56,11 @@ if(NOT DUNLIN_SANITIZE)
 
   # Those of the daemon (tests/daemon/death_test.cpp and garbage_test.cpp): each of these is found. The third one of
   # `daemon_with_fault FAULT` is not.
-  file(GLOB of_daemon CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/daemon/*.cpp)
-  add_executable(daemon_with_fault fault_injection/command/daemon.cpp daemon/death_test.cpp daemon/garbage_test.cpp
-                 ${of_daemon})
+  add_executable(daemon_with_fault fault_injection/command/daemon.cpp daemon/death_test.cpp daemon/garbage_test.cpp)
   target_compile_definitions(daemon_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(daemon_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(daemon_with_fault PRIVATE dunlin dunlin_process test_support dunlin_options GTest::gtest)
-  dunlin_together(daemon_with_fault ALSO src)
+  dunlin_add_units(daemon_with_fault src/daemon)
   set_target_properties(daemon_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   foreach(fault put_uses_the_clients_bytes=DMN-2 dead_client_is_not_told=DMN-3)
     string(REPLACE "=" ";" fault ${fault})
@@ -78,15 +72,14 @@ if(NOT DUNLIN_SANITIZE)
   endforeach()
 
   # Those of the store (tests/store/seeds_test.cpp, death_test.cpp and transaction_death_test.cpp): each is found.
-  file(GLOB of_store CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/store/*.cpp
-       ${PROJECT_SOURCE_DIR}/src/remote/slab_*.cpp)
+  set(slabs ${PROJECT_SOURCE_DIR}/src/remote/slab_pool.cpp ${PROJECT_SOURCE_DIR}/src/remote/slab_withdrawal.cpp)
   add_executable(stores_with_fault fault_injection/command/stores.cpp store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp
                  store/copies_test.cpp store/leave_test.cpp store/join_test.cpp store/moves_death_test.cpp
-                 store/transaction_death_test.cpp store/transaction_cut_test.cpp ${of_store})
+                 store/transaction_death_test.cpp store/transaction_cut_test.cpp ${slabs})
   target_compile_definitions(stores_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(stores_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(stores_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
-  dunlin_together(stores_with_fault ALSO src)
+  dunlin_add_units(stores_with_fault src/store)
   set_target_properties(stores_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   foreach(fault lock_is_ignored location_is_trusted checksum_is_not_checked version_is_not_raised unlocked_before_write
                 moved_key_is_not_followed
@@ -131,13 +124,12 @@ if(NOT DUNLIN_SANITIZE)
   endforeach()
 
   # Those of topics (tests/pubsub): each is found.
-  file(GLOB of_topics CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/pubsub/*.cpp)
   add_executable(topics_with_fault fault_injection/command/topics.cpp pubsub/seeds_test.cpp pubsub/late_test.cpp
-                 pubsub/kept_in_log_test.cpp pubsub/qos_test.cpp pubsub/order_test.cpp pubsub/order_seeds_test.cpp ${of_topics})
+                 pubsub/kept_in_log_test.cpp pubsub/qos_test.cpp pubsub/order_test.cpp pubsub/order_seeds_test.cpp)
   target_compile_definitions(topics_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(topics_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(topics_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
-  dunlin_together(topics_with_fault ALSO src)
+  dunlin_add_units(topics_with_fault src/pubsub)
   set_target_properties(topics_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   function(topic_fault name tests sentence)
     add_test(NAME fault_injection.topic.${name} COMMAND topics_with_fault ${name} --gtest_filter=${tests})
@@ -156,14 +148,13 @@ if(NOT DUNLIN_SANITIZE)
   topic_fault(access_does_not_wait *OrderSeeds*/volatile_storage "took a sample before an earlier one|differ in the order")
 
   # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
-  file(GLOB of_containers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/container/*.cpp)
   add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp
                  container/pooled_seeds_test.cpp container/aggregator_seeds_test.cpp container/scan_test.cpp
-                 container/check_test.cpp ${of_containers})
+                 container/check_test.cpp)
   target_compile_definitions(containers_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(containers_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(containers_with_fault PRIVATE dunlin test_support dunlin_options GTest::gtest)
-  dunlin_together(containers_with_fault ALSO src)
+  dunlin_add_units(containers_with_fault src/container)
   set_target_properties(containers_with_fault PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
   set(container_tests_of_seeds ContainersInSimulator.*)
   set(container_tests_of_pools PooledValuesInSimulator.*)

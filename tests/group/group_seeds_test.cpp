@@ -11,7 +11,7 @@ namespace {
 using test::GroupNode;
 using test::SimGroups;
 
-constexpr std::uint64_t kSeeds = test::rounds(1'000);
+const std::uint64_t kSeeds = test::rounds(1'000);
 
 /// Groups to which everything happens that a seed can think of. What is checked: members install
 /// the same views, each has itself in them, numbers go up by one, and trims are the same; and when

@@ -17,7 +17,7 @@ namespace dunlin::group {
 namespace {
 
 constexpr std::uint32_t kMostMembers = 7;
-constexpr std::uint32_t kSeeds = test::rounds(5'000);
+const std::uint32_t kSeeds = test::rounds(5'000);
 
 /// One member with what it sees of the others.
 struct Node {

@@ -32,7 +32,7 @@ using test::Process;
 
 constexpr std::uint32_t kClients = 4;
 constexpr std::uint32_t kDoomed = 3;  // is killed in the middle
-constexpr std::uint32_t kOperations = test::rounds(200);
+const std::uint32_t kOperations = test::rounds(200);
 constexpr std::size_t kWords = 40;  // lines enough to be torn
 constexpr std::uint64_t kPatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
 const std::array<Coherence, 2> kSegments{Coherence::write, Coherence::strict};

@@ -67,7 +67,7 @@ void crash_all(std::uint64_t seed, std::uint64_t& delivered, std::uint64_t& view
 TEST(DurableGroupFromSeeds, LosesNothingThatWasDeliveredWhenAllCrash) {
   std::uint64_t delivered = 0;
   std::uint64_t views = 0;
-  constexpr std::uint64_t kSeeds = test::rounds(400);
+  const std::uint64_t kSeeds = test::rounds(400);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(crash_all(seed, delivered, views));
   }
@@ -188,7 +188,7 @@ void restart_with_a_quorum(std::uint64_t seed, std::uint64_t& given, std::uint64
 TEST(DurableGroupFromSeeds, GoesOnWithAQuorumOfItsLastView) {
   std::uint64_t given = 0;
   std::uint64_t without = 0;
-  constexpr std::uint64_t kSeeds = test::rounds(300);
+  const std::uint64_t kSeeds = test::rounds(300);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(restart_with_a_quorum(seed, given, without));
   }
@@ -200,7 +200,7 @@ TEST(DurableGroupFromSeeds, KeepsWhatWasEverDeliveredOverManyRestarts) {
   std::uint64_t given = 0;
   std::uint64_t unequal = 0;
   std::uint64_t loaded = 0;
-  constexpr std::uint64_t kSeeds = test::rounds(150);
+  const std::uint64_t kSeeds = test::rounds(150);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(restart_again_and_again(seed, given, unequal, loaded));
   }

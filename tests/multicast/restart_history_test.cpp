@@ -314,7 +314,7 @@ TEST(RestartHistoriesByQuorum, LoseNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t started = 0;
   std::uint64_t delivered = 0;
   std::uint64_t without_some = 0;
-  constexpr std::uint64_t kSeeds = test::rounds(3'000);
+  const std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     History history(seed, true);
@@ -337,7 +337,7 @@ TEST(RestartHistories, LoseNothingThatWasDeliveredInAnyHistory) {
   std::uint64_t vain = 0;
   std::uint64_t halves = 0;
   std::uint64_t anew = 0;
-  constexpr std::uint64_t kSeeds = test::rounds(3'000);
+  const std::uint64_t kSeeds = test::rounds(3'000);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     History history(seed);

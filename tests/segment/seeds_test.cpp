@@ -30,7 +30,7 @@ namespace {
 using remote::Status;
 using test::RegisterHistory;
 
-constexpr std::uint64_t kSeeds = test::rounds(2'000);
+const std::uint64_t kSeeds = test::rounds(2'000);
 constexpr std::size_t kWords = 137;  // lines enough that torn ones are seen
 constexpr std::uint32_t kSegments = 3;
 constexpr std::uint64_t kNever = UINT64_MAX;

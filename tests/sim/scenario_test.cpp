@@ -11,7 +11,7 @@ namespace dunlin::app::sim {
 namespace {
 
 constexpr std::uint64_t kShards = 8;
-constexpr std::uint64_t kSeedsInShard = test::rounds(250);
+const std::uint64_t kSeedsInShard = test::rounds(250);
 
 /// In shards, so that they run beside each other.
 struct Seeds : testing::TestWithParam<std::uint64_t> {};

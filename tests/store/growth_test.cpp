@@ -348,7 +348,7 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
 
 /// One thread inserts keys, and splits the chains in which another one looks for its own.
 TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
-  constexpr std::uint64_t kStay = 64, kNew = test::rounds(20'000);
+  const std::uint64_t kStay = 64, kNew = test::rounds(20'000);
   const auto& all = test::backends();
   const auto shm = std::find_if(all.begin(), all.end(),
                                 [](const test::NodeBackend& one) { return one.name == "Shm"; });

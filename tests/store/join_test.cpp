@@ -363,7 +363,7 @@ TEST_P(JoinOnStores, CallsGoOnWhileKeysMove) {
 
 /// One thread counts in all keys, and reads them, while another takes half of them.
 TEST(StoreJoin, NoCountIsLostBesideAMemberThatTakesKeys) {
-  constexpr std::uint64_t kMany = 512, kCounts = test::rounds(20'000);
+  const std::uint64_t kMany = 512, kCounts = test::rounds(20'000);
   const auto& all = test::backends();
   const auto shm = std::find_if(all.begin(), all.end(),
                                 [](const test::NodeBackend& one) { return one.name == "Shm"; });

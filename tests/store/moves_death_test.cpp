@@ -182,7 +182,7 @@ TEST(StoreMovesDeath, AtAnyMomentOfATakeOfFewChainsLosesNothing) {
 /// Amid the move of the chains, in small steps.
 template <class Members>
 void die_while_chains_move() {
-  constexpr std::uint64_t kSteps = test::rounds(6), kStepNs = 12'000;
+  const std::uint64_t kSteps = test::rounds(6), kStepNs = 12'000;
   std::uint64_t amid = 0;
   for (const Rank dies : Members::members())
     for (std::uint64_t i = 0; i < kSteps; ++i) {
@@ -211,7 +211,7 @@ TEST(StoreMovesDeath, WhileChainsAreTakenLosesNothing) { die_while_chains_move<T
 template <class Members>
 void hang_at_each_moment() {
   const std::uint64_t took = Moving<Members>::duration(60);
-  constexpr std::uint64_t kHangs = test::rounds(10);
+  const std::uint64_t kHangs = test::rounds(10);
   for (const Rank hangs : Members::homes())
     for (std::uint64_t i = 0; i < kHangs; ++i) {
       SCOPED_TRACE("home " + std::to_string(hangs) + " hangs at moment " + std::to_string(i));
@@ -234,7 +234,7 @@ TEST(StoreMovesDeath, AHomeThatHangsAmidATakeLosesNothing) { hang_at_each_moment
 template <class Members>
 void scan_while_one_dies() {
   const std::uint64_t took = Moving<Members>::duration(60);
-  constexpr std::uint64_t kScans = test::rounds(6);
+  const std::uint64_t kScans = test::rounds(6);
   for (const Rank dies : Members::members())
     for (std::uint64_t i = 0; i < kScans; ++i) {
       SCOPED_TRACE("member " + std::to_string(dies) + " dies at moment " + std::to_string(i));

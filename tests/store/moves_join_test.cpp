@@ -430,7 +430,7 @@ TEST_P(MovesJoinOnStores, CallsGoOnWhileKeysMove) {
 
 /// One thread counts in all keys, and reads them, while another takes keys.
 TEST(StoreMovesJoinOfThreads, NoCountIsLostBesideAMemberThatTakesKeys) {
-  constexpr std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
+  const std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
   constexpr std::uint32_t kHomes = 3, kTaker = kHomes, kClient = kHomes + 1;
   const auto& all = test::backends();
   const auto shm = std::find_if(all.begin(), all.end(),

@@ -308,7 +308,7 @@ TEST(StoreMoves, LargeValuesMove) {
 }
 
 TEST(StoreMoves, ADeathAmidTheMoveOfALargeValueLosesNothing) {
-  constexpr std::uint32_t kMoments = test::rounds(2);
+  const std::uint32_t kMoments = test::rounds(2);
   for (const Rank dies : {Rank{0}, Rank{1}, Rank{3}})
     for (std::uint32_t i = 0; i < kMoments; ++i) {
       const std::uint64_t moment = 5'000'000 + i * std::uint64_t{14'000'000};
@@ -391,7 +391,7 @@ TEST_P(MovesOnStores, CallsGoOnWhileAHomeLeaves) {
 
 /// One thread counts in all keys, and reads them, while one home of them after the other leaves.
 TEST(StoreMovesOfThreads, NoCountIsLostBesideHomesThatLeave) {
-  constexpr std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
+  const std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
   constexpr std::uint32_t kHomes = 4, kClient = kHomes;
   const auto& all = test::backends();
   const auto shm = std::find_if(all.begin(), all.end(),

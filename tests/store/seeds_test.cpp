@@ -160,9 +160,9 @@ using test::Schedule;
 using test::StoreAuditor;
 using test::StoreSeen;
 
-constexpr std::uint64_t kStoreSeeds = test::rounds(1'000);
-constexpr std::uint64_t kMoveSeeds = test::rounds(300);
-constexpr std::uint64_t kEvictionSeeds = test::rounds(400);
+const std::uint64_t kStoreSeeds = test::rounds(1'000);
+const std::uint64_t kMoveSeeds = test::rounds(300);
+const std::uint64_t kEvictionSeeds = test::rounds(400);
 /// Of the seeds, those whose histories the independent checker sees, too.
 constexpr std::uint64_t kSeedsForChecker = 200;
 

@@ -28,7 +28,7 @@ namespace {
 using remote::Status;
 using test::Histories;
 
-constexpr std::uint64_t kBankSeeds = test::rounds(240);
+const std::uint64_t kBankSeeds = test::rounds(240);
 constexpr std::uint32_t kBankAccounts = 5;
 constexpr std::uint64_t kBankStart = 1'000;
 constexpr std::uint64_t kSeedsPerCopies = 3;

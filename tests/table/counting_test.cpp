@@ -23,7 +23,7 @@ struct Row {
   Cell<std::uint64_t> step;
 };
 
-constexpr std::uint64_t kSteps = test::rounds(300);
+const std::uint64_t kSteps = test::rounds(300);
 
 /// Counts to kSteps; returns what went wrong, or nothing.
 std::string count(Table<Row>& table, Wait wait) {

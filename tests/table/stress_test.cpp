@@ -183,7 +183,7 @@ struct Feed {
 };
 
 TEST_P(Stress, AListThatIsTruncatedWhenAllHaveReadLosesNothing) {
-  constexpr std::uint64_t kEvents = test::rounds(2'000);
+  const std::uint64_t kEvents = test::rounds(2'000);
   run_nodes<Feed>(backend, 3, options, [&](Table<Feed>& table) {
     const std::size_t me = table.my_row();
     const auto one_round = [&] {

@@ -8,9 +8,9 @@ import unittest
 COSTS = pathlib.Path(__file__).resolve().parents[2] / "tools/costs.py"
 
 NINJA_LOG = """# ninja log v5
-0\t9000\t1\tsrc/CMakeFiles/dunlin.dir/multicast/ring.cpp.o\ta
-0\t2000\t1\tsrc/CMakeFiles/dunlin.dir/multicast/ring.cpp.o\tb
-0\t3000\t1\ttests/CMakeFiles/multicast_tests.dir/__/together/multicast_tests/tests_multicast_0.cpp.o\tc
+0\t9000\t1\tsrc/CMakeFiles/dunlin.dir/Unity/unity_src_multicast_1_cxx.cxx.o\ta
+0\t2000\t1\tsrc/CMakeFiles/dunlin.dir/Unity/unity_src_multicast_1_cxx.cxx.o\tb
+0\t3000\t1\ttests/CMakeFiles/multicast_tests.dir/Unity/unity_tests_multicast_2_cxx.cxx.o\tc
 0\t4000\t1\ttests/conformance_tests\td
 0\t4000\t1\ttests/conformance_tests[1]_tests.cmake\td
 """

@@ -1,17 +1,29 @@
 #!/usr/bin/env bash
 # Everything about the verbs fabric that needs devices, in the emulated machine:
 #
-#     tests/verbs/run.sh FOLDER-OF-THE-BUILT-TESTS [--prepared]
+#     tests/verbs/run.sh FOLDER-OF-THE-BUILT-TESTS [--prepared] [--short]
 #
-# With --prepared, a machine that is not prepared yet is a reason to skip.
+# With --short, a part of it on one device. With --prepared, a machine that is not prepared yet is a reason to skip.
 # The exit status is machine.sh's: 77 if there can be no such machine here.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tests=$(cd "$1" && pwd)
 
-"$here/machine.sh" "${2:---prepare}"
+shift
+prepare=--prepare short=()
+for option in "$@"; do
+  case $option in
+    --prepared) prepare=$option ;;
+    --short) short=("$option") ;;
+    *)
+      echo "run.sh: there is no option $option" >&2
+      exit 2
+      ;;
+  esac
+done
+"$here/machine.sh" "$prepare"
 started=$SECONDS
 status=0
-"$here/machine.sh" --time-limit 1700 "$here/in_machine.sh" "$tests" || status=$?
+"$here/machine.sh" --time-limit 1700 "$here/in_machine.sh" "$tests" "${short[@]}" || status=$?
 ((status == 77)) || echo "verbs: exit status $status after $((SECONDS - started)) s"
 exit "$status"

@@ -187,7 +187,7 @@ TEST_P(Order, HoldsAcrossRegions) {
 }
 
 TEST_P(Order, ALaterWriteIsNeverSeenBeforeAnEarlierOne) {
-  constexpr std::uint64_t kRounds = test::rounds(4'000);
+  const std::uint64_t kRounds = test::rounds(4'000);
   constexpr std::size_t kFirst = 0;
   constexpr std::size_t kSecond = 4096;
   start(2);
@@ -216,7 +216,7 @@ TEST_P(Order, ALaterWriteIsNeverSeenBeforeAnEarlierOne) {
 }
 
 TEST_P(Order, AWriteNeverGoesBack) {
-  constexpr std::uint64_t kRounds = test::rounds(4'000);
+  const std::uint64_t kRounds = test::rounds(4'000);
   start(2);
   const Shared box = share("box", 64);
   std::vector<std::uint64_t> source(kRounds + 1);
@@ -242,7 +242,7 @@ TEST_P(Order, AWriteNeverGoesBack) {
 }
 
 TEST_P(Order, MessagesArriveInOrderAndWhole) {
-  constexpr std::uint64_t kMessages = test::rounds(2'000);
+  const std::uint64_t kMessages = test::rounds(2'000);
   start(2);
   std::uint64_t heard = 0;
   std::uint64_t wrong = 0;
@@ -329,7 +329,7 @@ TEST_P(Order, WhoSeesAnAtomicSeesThePutBeforeIt) {
 
 /// Signals of three kinds, numbered: a write of its number, an atomic that counts, a message.
 TEST_P(Order, SignalsOfAllKindsKeepTheirOrderAmongEachOther) {
-  constexpr std::uint64_t kSignals = test::rounds(3'000);
+  const std::uint64_t kSignals = test::rounds(3'000);
   constexpr std::size_t kWritten = 0;
   constexpr std::size_t kCounted = 512;
   start(2);

@@ -60,7 +60,7 @@ class Entries {
  public:
   /// A writer on node 0 and a reader on node 1, that polls its memory or reads node 0's.
   static constexpr std::size_t kOffset = 64 - sizeof(T);
-  static constexpr std::uint64_t kRounds = test::rounds(2'500);
+  static inline const std::uint64_t kRounds = test::rounds(2'500);
 
   Program writer(Fabric& fabric, const Shared& box) {
     return [this, &fabric, &box] {
@@ -119,7 +119,7 @@ TEST_P(Tearing, EntriesOfAllSizesArriveWhole) {
 
 TEST_P(Tearing, EntriesBesideEachOtherInOneWriteArriveWhole) {
   // Five entries of eight bytes in a write that begins and ends inside a line.
-  constexpr std::uint64_t kRounds = test::rounds(2'500);
+  const std::uint64_t kRounds = test::rounds(2'500);
   constexpr std::size_t kOffset = 40;
   constexpr std::size_t kEntries = 5;
   start(2);
