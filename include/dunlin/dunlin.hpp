@@ -1,9 +1,10 @@
 #pragma once
 
 /// All of Dunlin; each header can also be included alone.
+#include <dunlin/error.hpp>
+
 #include <dunlin/container.hpp>
 #include <dunlin/daemon.hpp>
-#include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>
@@ -18,6 +19,7 @@
 #include <dunlin/multicast.hpp>
 #include <dunlin/progress_thread.hpp>
 #include <dunlin/pubsub.hpp>
+#include <dunlin/relay.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
