@@ -73,7 +73,7 @@ inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under d
 // daemon
 inline constexpr std::uint32_t kMaxAttachedProcesses = 1024;    // of one daemon, at a time
 inline constexpr std::uint32_t kMaxAttachedOperations = 256;    // of one of them under way
-inline constexpr std::uint32_t kMaxAttachedLocks = 1024;        // that one of them holds
+inline constexpr std::uint32_t kMaxClientLocks = 768;           // that all of them hold or want
 inline constexpr std::size_t kMinAttachedTransferBytes = 4096;  // of one get or put
 inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 
@@ -98,6 +98,7 @@ static_assert(kMaxFurtherGroupNameBytes + 1 + kMaxSubgroupNameBytes + 5 <= kMaxT
 static_assert(kMaxHostMembers <= kMaxViewMembers && kMaxStreamMembers <= kMaxViewMembers,
               "the members of a fabric of processes fit into one view");
 static_assert(kMaxRingBytes <= kMaxRegionBytes, "the rings of some senders fit into a region");
+static_assert(kMaxClientLocks < kMaxLockNodes, "puts and releases of a daemon lock, too");
 static_assert(kMaxLockNodes <= 4096, "a lock word has 12 bits for the node");
 static_assert(kMaxMembers < 4096, "a lock word has 12 bits for the member, and a key, too");
 static_assert(kMaxSpaceNameBytes + 8 <= kMaxRegionNameBytes, "for \"segment:\"");

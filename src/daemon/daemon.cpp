@@ -103,9 +103,8 @@ DaemonOptions checked_options(DaemonOptions options) {
   if (options.clients == 0 || options.clients > kMaxAttachedProcesses)
     refuse("clients must be 1 to " + std::to_string(kMaxAttachedProcesses) +
            " (kMaxAttachedProcesses)");
-  if (options.quota_locks > kMaxAttachedLocks)
-    refuse("quota_locks must be at most " + std::to_string(kMaxAttachedLocks) +
-           " (kMaxAttachedLocks)");
+  if (options.quota_locks > kMaxClientLocks)
+    refuse("quota_locks must be at most " + std::to_string(kMaxClientLocks) + " (kMaxClientLocks)");
   if (options.quota_bytes > kMaxRegionBytes)
     refuse("quota_bytes must be at most " + std::to_string(kMaxRegionBytes) + " (kMaxRegionBytes)");
   if ((options.socket_mode & ~0777U) != 0) refuse("socket_mode must be 0 to 0777");

@@ -4,9 +4,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include <dunlin/limits.hpp>
 #include <dunlin/segment/spec.hpp>
 
-/// The sizes and owners of the segments that clients of a daemon have allocated. An account is a
+/// What the clients of a daemon take: memory of the pools, by account, and locks. An account is a
 /// client's, for segments that go with it, or a user's, for segments with a name, which stay.
 namespace dunlin::attached {
 
@@ -47,6 +48,14 @@ class Ledger {
       if (segment.account == account) all.push_back(Key{key});
     return all;
   }
+  /// Whether one of all clients may take one more lock; it is counted until it is given back.
+  [[nodiscard]] bool take_lock() noexcept {
+    if (locks_ == kMaxClientLocks) return false;
+    ++locks_;
+    return true;
+  }
+  void give_back_locks(std::size_t locks) noexcept { locks_ -= locks; }
+
   [[nodiscard]] std::uint64_t used(Account account) const noexcept {
     const auto found = used_.find(account);
     return found == used_.end() ? 0 : found->second;
@@ -59,6 +68,7 @@ class Ledger {
   };
   std::unordered_map<Account, std::uint64_t> used_;
   std::unordered_map<std::uint64_t, Segment> segments_;
+  std::size_t locks_ = 0;  // that clients hold or wait for
 };
 
 }  // namespace dunlin::attached

@@ -7,6 +7,7 @@
 
 #include "fabric/shm/membarrier.hpp"
 #include "fault_injection.hpp"
+#include "segment/space.hpp"
 
 namespace dunlin::attached {
 
@@ -27,9 +28,12 @@ bool is_printable(std::string_view text) noexcept {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+bool is_lock(Call call) noexcept { return call == Call::lock || call == Call::try_lock; }
+
 /// What an allocation takes from the pools.
 std::uint64_t price(const SegmentSpec& spec) noexcept {
-  return spec.bytes * (std::uint64_t{spec.versions} + 1) * spec.copies;
+  return round_up(block_bytes(spec.coherence, spec.bytes, spec.versions), kCacheLineBytes) *
+         spec.copies;
 }
 
 }  // namespace
@@ -102,6 +106,7 @@ void Session::cancel(const Request& request) {
   Slot& slot = slots_[request.slot];
   if (slot.state != State::running || slot.request.number != request.argument) return;
   if (!is_wait(slot.request.call)) return;
+  if (is_lock(slot.request.call)) ledger_.give_back_locks(1);
   slot.operation->abandon();
   reply(slot, Status::abandoned);
 }
@@ -192,11 +197,9 @@ void Session::start_allocation(Slot& slot) {
 void Session::start_lock(Slot& slot) {
   std::size_t waiting = 0;
   for (const Slot& other : slots_)
-    waiting += other.state == State::running && &other != &slot &&
-                       (other.request.call == Call::lock || other.request.call == Call::try_lock)
-                   ? 1
-                   : 0;
-  if (locks_.size() + waiting >= options_.quota_locks) return reply(slot, Status::over_quota);
+    waiting += other.state == State::running && &other != &slot && is_lock(other.request.call);
+  if (locks_.size() + waiting >= options_.quota_locks || !ledger_.take_lock())
+    return reply(slot, Status::over_quota);
   run(slot, {.kind = Kind::lock,
              .key = Key{slot.request.key},
              .try_only = slot.request.call == Call::try_lock,
@@ -240,15 +243,19 @@ void Session::finished(Slot& slot) {
       slot.charged = 0;
       break;
     case Call::release:
-      std::erase(locks_, key);
+      ledger_.give_back_locks(std::erase(locks_, key));
       if (outcome.ok() || outcome.status == Status::released) ledger_.forget(key);
       break;
     case Call::lock:
     case Call::try_lock:
-      if (outcome.ok()) locks_.push_back(key);
+      if (outcome.ok()) {
+        locks_.push_back(key);
+      } else {
+        ledger_.give_back_locks(1);
+      }
       break;
     case Call::unlock:
-      std::erase(locks_, key);
+      ledger_.give_back_locks(std::erase(locks_, key));
       break;
     default:
       break;
@@ -318,6 +325,7 @@ void Session::end() noexcept {
     const bool waits = slot.state == State::running && is_wait(slot.request.call);
     if (slot.state == State::held_back) --held_back_;
     if (slot.state != State::held_back && !waits) continue;
+    if (waits && is_lock(slot.request.call)) ledger_.give_back_locks(1);
     slot.operation->abandon();
     slot.state = State::idle;
     --running_;
@@ -334,6 +342,7 @@ void Session::release_locks() noexcept {
                           .owner = options_.owner,
                           .holder_died = !is_injected(FaultInjection::dead_client_is_not_told)});
   }
+  ledger_.give_back_locks(locks_.size());
   locks_.clear();
 }
 

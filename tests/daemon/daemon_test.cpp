@@ -234,6 +234,34 @@ TEST(Daemon, ServesSixtyFourClientsThatCountUnderOneLock) {
   EXPECT_EQ(get(*first, key), kClients * kRounds);
 }
 
+TEST(Daemon, ASegmentCountsWithWhatItTakesOfThePool) {
+  const Serving daemon(test::fresh_group(), {.quota_bytes = 10 * 128});
+  const auto client = daemon.attach();
+  for (int i = 0; i < 10; ++i) make(*client, {.bytes = 1});
+  EXPECT_EQ(client->allocate({.bytes = 1}).outcome(kPatienceNs).status, Status::over_quota);
+}
+
+TEST(Daemon, ClientsThatHoldAllLocksTheyMayLeaveSomeForPutsAndAStatusForOthers) {
+  constexpr std::uint32_t kLocks = kMaxClientLocks / 4;
+  const Serving daemon(test::fresh_group(), {.quota_locks = kLocks});
+  std::vector<std::unique_ptr<SegmentSpace>> greedy;
+  for (int i = 0; i < 4; ++i) {
+    greedy.push_back(daemon.attach());
+    for (std::uint32_t lock = 0; lock < kLocks; ++lock) {
+      const Key key = make(*greedy.back(), {.bytes = 8});
+      ASSERT_TRUE(greedy.back()->lock(key).outcome(kPatienceNs).ok());
+    }
+  }
+  const auto other = daemon.attach();
+  const Key key = make(*other, {.bytes = 8, .coherence = Coherence::write});
+  EXPECT_EQ(other->lock(key).outcome(kPatienceNs).status, Status::over_quota);
+  EXPECT_EQ(put(*other, key, 1), Status::ok);
+  greedy.pop_back();
+  Status status = Status::over_quota;
+  while (status == Status::over_quota) status = other->lock(key).outcome(kPatienceNs).status;
+  EXPECT_EQ(status, Status::ok);
+}
+
 TEST(Daemon, TakesNoMoreClientsThanItMay) {
   const Serving daemon(test::fresh_group(), {.clients = 2});
   auto one = daemon.attach(), other = daemon.attach();
