@@ -65,7 +65,7 @@ inline constexpr std::uint32_t kLockChannel = kMaxChannels - 2;  // of Locks, un
 
 // segment
 inline constexpr std::uint32_t kSegmentChannel = kMaxChannels - 3;  // of a SegmentSpace, likewise
-inline constexpr std::size_t kMaxSpaceNameBytes = 40;               // [A-Za-z0-9._/-]
+inline constexpr std::size_t kMaxSpaceNameBytes = 40;               // printable ASCII
 inline constexpr std::size_t kMaxSegmentNameBytes = 64;             // printable ASCII
 inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 20;  // of one member, at a time
 inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under delta coherence

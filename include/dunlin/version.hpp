@@ -4,7 +4,7 @@
 
 namespace dunlin {
 
-/// The version of the library that is linked, such as "0.1.0".
+/// The version of the library that is linked, such as "0.2.0".
 [[nodiscard]] std::string_view version() noexcept;
 
 }  // namespace dunlin

@@ -8,6 +8,7 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/hash.hpp"
+#include "fabric/names.hpp"
 #include "fault_injection.hpp"
 
 namespace dunlin {
@@ -85,9 +86,10 @@ std::uint32_t checked_channel(std::uint32_t channel) {
 }  // namespace
 
 void check_name(const std::string& kind, const std::string& name) {
-  if (name.empty() || name.size() > kMaxContainerNameBytes)
+  if (name.empty() || name.size() > kMaxContainerNameBytes || !is_printable(name))
     throw Error(kind + " '" + name + "': its name must have 1 to " +
-                std::to_string(kMaxContainerNameBytes) + " bytes (kMaxContainerNameBytes)");
+                std::to_string(kMaxContainerNameBytes) +
+                " characters of printable ASCII (kMaxContainerNameBytes)");
 }
 
 std::uint32_t checked_most(const std::string& container, const char* option, bool is_variable,

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "fabric/names.hpp"
 #include "fabric/shm/membarrier.hpp"
 #include "fault_injection.hpp"
 #include "segment/space.hpp"
@@ -22,10 +23,6 @@ std::size_t lead(const Request& request) noexcept { return request.offset % kWor
 bool is_transfer(Call call) noexcept { return call == Call::get || call == Call::put; }
 bool is_wait(Call call) noexcept {
   return call == Call::lock || call == Call::try_lock || call == Call::get || call == Call::find;
-}
-
-bool is_printable(std::string_view text) noexcept {
-  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 bool is_lock(Call call) noexcept { return call == Call::lock || call == Call::try_lock; }

@@ -35,6 +35,8 @@ void check(std::string_view what, std::string_view name, std::size_t limit, Allo
 
 }  // namespace
 
+bool is_printable(std::string_view name) noexcept { return std::ranges::all_of(name, printable); }
+
 void check_group_name(std::string_view name) {
   check("group", name, kMaxGroupNameBytes, plain, "A-Z a-z 0-9 . _ - (kMaxGroupNameBytes)");
 }

@@ -5,6 +5,9 @@
 /// Checks of names; each throws an Error that quotes the name and the rule.
 namespace dunlin {
 
+/// Whether each character is printable ASCII; the empty name is.
+[[nodiscard]] bool is_printable(std::string_view name) noexcept;
+
 void check_group_name(std::string_view name);
 /// A group whose views have fabrics of their own, which are called after it.
 void check_joinable_group_name(std::string_view name);

@@ -3,6 +3,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/segment.hpp>
 
+#include "fabric/names.hpp"
 #include "segment/space.hpp"
 
 namespace dunlin {
@@ -21,9 +22,10 @@ void check(const SpaceOptions& options) {
   const auto refuse = [&](const std::string& why) {
     throw Error("segment space '" + options.name + "': " + why);
   };
-  if (options.name.empty() || options.name.size() > kMaxSpaceNameBytes)
+  if (options.name.empty() || options.name.size() > kMaxSpaceNameBytes ||
+      !is_printable(options.name))
     refuse("its name must have 1 to " + std::to_string(kMaxSpaceNameBytes) +
-           " bytes (kMaxSpaceNameBytes)");
+           " characters of printable ASCII (kMaxSpaceNameBytes)");
   if (options.channel == options.lock_channel || options.channel >= kMaxChannels ||
       options.lock_channel >= kMaxChannels)
     refuse("channel and lock_channel must differ and be below " + std::to_string(kMaxChannels) +
@@ -124,6 +126,7 @@ std::string fault_of(const SegmentSpec& spec) {
   if (spec.name.size() > kMaxSegmentNameBytes)
     return "its name has more than " + std::to_string(kMaxSegmentNameBytes) +
            " bytes (kMaxSegmentNameBytes)";
+  if (!is_printable(spec.name)) return "its name must be printable ASCII";
   if (spec.stale_ns != 0 && spec.coherence != Coherence::temporal)
     return "stale_ns is for Coherence::temporal only";
   const bool is_delta = spec.coherence == Coherence::delta;

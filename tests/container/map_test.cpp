@@ -241,6 +241,8 @@ TEST(MapErrors, NameWhatIsWrong) {
   using Map = HashMap<int, int>;
   EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "", .slots = 1}); }),
                        "its name must have 1 to"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "a\nb", .slots = 1}); }),
+                       "printable ASCII"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "m"}); }), "1 to"));
   const Map map(containers, {.name = "m", .slots = 1});
   EXPECT_TRUE(contains(what_is_thrown_by([&] { Map(containers, {.name = "m", .slots = 1}); }),

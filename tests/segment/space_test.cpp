@@ -120,6 +120,9 @@ TEST_P(Space, AnErrorSaysWhichSegmentAndWhy) {
   EXPECT_TRUE(
       contains(what_is_thrown_by([&] { static_cast<void>(at(0).allocate({})); }), "0 bytes"));
   EXPECT_TRUE(contains(
+      what_is_thrown_by([&] { static_cast<void>(at(0).allocate({.bytes = 8, .name = "a\nb"})); }),
+      "printable ASCII"));
+  EXPECT_TRUE(contains(
       what_is_thrown_by([&] { static_cast<void>(at(0).allocate({.bytes = 8, .placement = {5}})); }),
       "no member 5"));
 }
