@@ -286,7 +286,8 @@ void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
                .received = membership->counts});
 }
 
-/// GRP-D9: nothing changes yet. Members that are in no earlier generation only count for the quorum.
+/// GRP-D9: nothing changes yet. Members that are in no earlier generation only count for the
+/// quorum.
 void ChangingSubgroups::accept(const SubgroupMessage& message) {
   for (const SubgroupChange& change : message.changes) {
     Membership* const membership = find(change.name);

@@ -20,7 +20,8 @@ namespace dunlin::test {
 /// test. Prints them.
 inline std::vector<std::uint64_t> seeds_of_today(std::uint64_t count) {
   using std::chrono::year_month_day;
-  const year_month_day date(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  const year_month_day date(
+      std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
   std::ostringstream from;
   from << static_cast<int>(date.year()) << '-' << static_cast<unsigned>(date.month()) << '-'
        << static_cast<unsigned>(date.day());
