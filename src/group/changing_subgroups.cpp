@@ -157,13 +157,28 @@ SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool w
   return report;
 }
 
+/// GRP-D9: of a change that this member would otherwise be the only one to forget.
+SubgroupReport ChangingSubgroups::report_accepted(const Membership& membership) const {
+  const SubgroupChange& change = *membership.accepted;
+  return {.name = membership.name,
+          .attempt = membership.attempt,
+          .removes = (change.members | change.anew).empty(),
+          .accepted = true,
+          .options = change.options,
+          .label = change.label,
+          .generation = change.generation,
+          .members = places_of(membership.accepted_members),
+          .ends = change.ends};
+}
+
 void ChangingSubgroups::report() {
   reported_ = true;
   SubgroupMessage message{.kind = Kind::report};
-  for (const auto& [name, gone] : gone_) message.reports.push_back(gone);
-  for (const auto& membership : memberships_)
-    if (!membership->parted && !membership->waits)
-      message.reports.push_back(report_of(*membership, true));
+  for (const auto& membership : memberships_) {
+    if (membership->parted || membership->waits) continue;
+    if (membership->accepted) message.reports.push_back(report_accepted(*membership));
+    message.reports.push_back(report_of(*membership, true));
+  }
   for (const std::string& name : removals_)
     message.reports.push_back({.name = name, .removes = true});
   send_leader(message);
@@ -177,6 +192,7 @@ void ChangingSubgroups::enter(const View& view, const std::vector<Rank>& ranks) 
   ranks_ = ranks;
   reported_ = false;
   local_.clear();
+  proposals_.clear();
   requests_.clear();
   if (view.me == 0) leader_.enter(view.number, view.members, kMaxSubgroups - declared_);
 }
@@ -184,7 +200,7 @@ void ChangingSubgroups::enter(const View& view, const std::vector<Rank>& ranks) 
 /// GRP-D1: a member that knows of none says nothing.
 void ChangingSubgroups::start() {
   works_ = true;
-  if (!memberships_.empty() || !removals_.empty() || !gone_.empty() || !infos_.empty()) report();
+  if (!memberships_.empty() || !removals_.empty() || !infos_.empty()) report();
 }
 
 void ChangingSubgroups::wedge() noexcept {
@@ -237,6 +253,7 @@ void ChangingSubgroups::handle(Rank place, const SubgroupMessage& message) {
     case Kind::request:
     case Kind::wedged:
     case Kind::parted:
+    case Kind::accepted:
       if (view_.me == 0) leader_.receive(place, message);
       return;
     case Kind::want:
@@ -252,7 +269,8 @@ void ChangingSubgroups::do_as_the_leader_says(const SubgroupMessage& message) {
   if (message.kind == Kind::ask && !reported_) report();
   if (message.kind == Kind::wedge) wedge_one(message);
   if (message.kind == Kind::refused) refused(message);
-  if (message.kind == Kind::change) apply_all(message);
+  if (message.kind == Kind::propose) accept(message);
+  if (message.kind == Kind::decide) carry_out(message.generation);
 }
 
 // --- changes -------------------------------------------------------------------------------------
@@ -268,30 +286,44 @@ void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
                .received = membership->counts});
 }
 
+/// GRP-D9: nothing changes yet. Members that are in no earlier generation only count for the
+/// quorum.
+void ChangingSubgroups::accept(const SubgroupMessage& message) {
+  for (const SubgroupChange& change : message.changes) {
+    Membership* const membership = find(change.name);
+    if (membership == nullptr || membership->generation == 0 ||
+        membership->generation >= change.generation)
+      continue;
+    membership->accepted = change;
+    membership->accepted_members.clear();
+    for (const Rank place : change.members)
+      if (place < ranks_.size()) membership->accepted_members.push_back(ranks_[place]);
+  }
+  proposals_.push_back(message);
+  send_leader({.kind = Kind::accepted, .generation = message.generation});
+}
+
+void ChangingSubgroups::carry_out(std::uint64_t proposal) {
+  const auto found = std::ranges::find(proposals_, proposal, &SubgroupMessage::generation);
+  if (found == proposals_.end()) return;
+  const SubgroupMessage message = std::move(*found);
+  proposals_.erase(found);
+  apply_all(message);
+}
+
 void ChangingSubgroups::apply_all(const SubgroupMessage& message) {
   for (const SubgroupChange& change : message.changes) apply(change);
   if (!message.good) return;
   forget_those_of_earlier_views();
-  std::erase_if(gone_, [this](const auto& gone) {
-    return gone.second.generation >> Subgroup::kChangeBits < view_.number;
-  });
   std::erase_if(removals_, [this](const std::string& name) { return !infos_.contains(name); });
 }
 
 void ChangingSubgroups::apply(const SubgroupChange& change) {
-  const bool knew_it_gone = gone_.erase(change.name) > 0;
   Membership* membership = find(change.name);
   const bool in = change.members.has(view_.me);
   if (membership != nullptr && membership->generation >= change.generation) return;
   const bool concerned = membership != nullptr && membership->generation != 0;
   if (concerned) end(*membership, change);
-  if ((concerned || knew_it_gone) && change.members.empty())
-    gone_[change.name] = {.name = change.name,
-                          .lacks_state = !change.anew.empty(),
-                          .options = change.options,
-                          .label = change.label,
-                          .generation = change.generation,
-                          .ends = change.ends};
   note(change);
   membership = find(change.name);
   if (in && membership == nullptr) {  // it was asked for by a membership that has ended
@@ -312,6 +344,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
 /// GRP-D5: messages that count are delivered.
 void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change) {
   membership.wedge();
+  membership.accepted.reset();
   if (membership.participant == nullptr) return;
   const auto end = std::ranges::find(change.ends, membership.generation, &SubgroupEnd::generation);
   const bool fits = end != change.ends.end() && end->trim.size() == membership.counts.size() &&

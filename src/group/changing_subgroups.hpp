@@ -24,7 +24,7 @@
 
 /// A member's side of the subgroups that come and go at run time: it tells the leader what this
 /// member has and wants, and does what the leader says. The leader's side is here, too, and decides
-/// if this member leads. docs/group.md gives the rules GRP-D1 to GRP-D8. One thread at a time, that
+/// if this member leads. docs/group.md gives the rules GRP-D1 to GRP-D9. One thread at a time, that
 /// of the group.
 namespace dunlin::group {
 
@@ -70,10 +70,13 @@ class ChangingSubgroups {
   void send_to_leader_of(Membership& membership);
   void report();
   [[nodiscard]] SubgroupReport report_of(const Membership& membership, bool whole) const;
+  [[nodiscard]] SubgroupReport report_accepted(const Membership& membership) const;
   std::size_t handle_held();
   void handle(Rank place, const SubgroupMessage& message);
   void do_as_the_leader_says(const SubgroupMessage& message);
   void wedge_one(const SubgroupMessage& message);
+  void accept(const SubgroupMessage& message);
+  void carry_out(std::uint64_t proposal);
   void apply_all(const SubgroupMessage& message);
   void apply(const SubgroupChange& change);
   void note(const SubgroupChange& change);
@@ -118,10 +121,10 @@ class ChangingSubgroups {
   std::uint32_t attempts_ = 0;
   std::map<std::string, SubgroupInfo> infos_;
   std::vector<std::string> removals_;  // that this member asked for, and that it has not seen
-  std::map<std::string, SubgroupReport> gone_;  // removed, and others may not know it yet
   std::shared_ptr<const Group::SubgroupHandler> handler_;
   std::deque<std::pair<Rank, ControlMessage>> held_;  // by rank: of this view or a later one
   std::deque<SubgroupMessage> local_;                 // from this member to itself
+  std::vector<SubgroupMessage> proposals_;  // accepted in this view, and not known to be decided
   struct Request {
     Rank place;
     SubgroupMessage message;

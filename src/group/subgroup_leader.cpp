@@ -5,6 +5,8 @@
 
 #include <dunlin/group.hpp>
 
+#include "fault_injection.hpp"
+
 namespace dunlin::group {
 namespace {
 
@@ -33,6 +35,7 @@ void SubgroupLeader::enter(std::uint64_t view, std::vector<std::string> members,
   asked_ = false;
   reported_ = {};
   entries_.clear();
+  proposals_.clear();
   outgoing_.clear();
 }
 
@@ -58,6 +61,8 @@ void SubgroupLeader::receive(Rank from, const SubgroupMessage& message) {
   } else if (message.kind == Kind::parted && ready()) {
     take_parted(from, message);
     advance(message.name);
+  } else if (message.kind == Kind::accepted) {
+    take_accepted(from, message);
   }
 }
 
@@ -77,31 +82,31 @@ void SubgroupLeader::take_report(Rank from, const SubgroupReport& report) {
     entry.attempts[from] = report.attempt;
     take_membership(from, entry, report);
   }
-  take_wish(from, report);
+  if (!report.accepted) take_wish(from, report);
 }
 
 /// GRP-D4: the latest generation of those reported counts, and how it says that earlier ones ended.
+/// One that was accepted counts as one that members have (GRP-D9).
 void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupReport& report) {
+  if (report.generation > entry.generation) take_latest(entry, report);
+  if (report.accepted) return;
   entry.had.insert(report.generation);
-  if (report.lacks_state && !report.members.empty()) entry.lacking.add(from);
-  if (report.generation < entry.generation) {
-    if (!report.members.empty()) entry.behind.add(from);  // else it is out, and knows it
-    return;
-  }
-  if (report.generation > entry.generation) {
-    entry.behind = entry.behind | entry.members;
-    entry.generation = report.generation;
-    entry.members = {};
-    entry.trim.reset();
-    entry.ends = report.ends;
-    entry.lost = report.lacks_state && report.members.empty();
-    entry.awaited = report.members & all();
-    entry.options = report.options;
-    entry.label = report.label;
-  }
-  if (report.members.empty()) return;  // it was removed
+  if (report.lacks_state) entry.lacking.add(from);
+  if (report.generation < entry.generation) return entry.behind.add(from);
   entry.members.add(from);
   lower(entry.trim, report.received);
+}
+
+void SubgroupLeader::take_latest(Entry& entry, const SubgroupReport& report) {
+  entry.behind = entry.behind | entry.members;
+  entry.generation = report.generation;
+  entry.members = {};
+  entry.trim.reset();
+  entry.ends = report.ends;
+  entry.latest_removes = report.removes;
+  entry.awaited = report.members;
+  entry.options = report.options;
+  entry.label = report.label;
 }
 
 // --- what members wish ---------------------------------------------------------------------------
@@ -120,13 +125,15 @@ void SubgroupLeader::take_wish(Rank from, const SubgroupReport& report) {
     entry.removed = true;
   else if (report.wants_in)
     wish_in(from, entry, report);
-  else if (report.generation == 0 || !report.members.empty())
+  else
     wish_out(from, entry, report);
 }
 
 bool SubgroupLeader::has_members(const std::string& name) const {
   const auto found = entries_.find(name);
-  return found != entries_.end() && !(found->second.members | found->second.behind).empty();
+  if (found == entries_.end()) return false;
+  const Entry& entry = found->second;
+  return entry.undecided || !(entry.members | entry.behind).empty();
 }
 
 /// Nobody is in it; some may wish to be.
@@ -190,7 +197,8 @@ void SubgroupLeader::refuse_all_in(const std::string& name, Entry& entry, const 
 
 /// GRP-D4: the view begins, for all subgroups that a member has.
 void SubgroupLeader::establish_all() {
-  SubgroupMessage message{.kind = Kind::change, .good = true};
+  SubgroupMessage message{.kind = Kind::propose, .good = true};
+  Proposal proposal;
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) names.push_back(name);
   for (const std::string& name : names) {
@@ -198,18 +206,15 @@ void SubgroupLeader::establish_all() {
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
     // A member that wishes to be in it lacked the state then, unless the subgroup was removed.
-    if (!entry.members.empty() || entry.lost) entry.anew = (left & entry.lacking) - entry.out;
+    if (!entry.latest_removes) entry.anew = (left & entry.lacking) - entry.out;
     entry.out = entry.out | left;
     // A member of the generation that has not begun it has received nothing of it.
     if (!(entry.behind - left).empty() && entry.trim) std::ranges::fill(*entry.trim, 0);
     if ((entry.members | entry.behind).empty()) continue;
-    message.changes.push_back(change(name, entry));
+    add_change(message, proposal, name);
   }
-  outgoing_.push_back({.to = all(), .message = std::move(message)});
-  for (const std::string& name : names) {
-    drop_if_gone(name);
-    advance(name);
-  }
+  propose(std::move(message), std::move(proposal));
+  for (const std::string& name : names) advance(name);
 }
 
 [[nodiscard]] bool SubgroupLeader::founders_are_here(const Entry& entry,
@@ -235,10 +240,14 @@ void SubgroupLeader::advance(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;
   Entry& entry = found->second;
+  if (entry.undecided) return;
   if (entry.removed) refuse_all_in(name, entry, "subgroup '" + name + "' was removed");
   if (!entry.wedging) {
     const MemberSet next = next_members(entry);
-    if (next == entry.members && (entry.sending & next) == entry.senders) return drop_if_gone(name);
+    if (next == entry.members && (entry.sending & next) == entry.senders) {
+      entry.removed = false;
+      return drop_if_gone(name);
+    }
     entry.wedging = true;
     entry.trim.reset();
     entry.awaited = entry.members;
@@ -248,10 +257,45 @@ void SubgroupLeader::advance(const std::string& name) {
            .message = {.kind = Kind::wedge, .name = name, .generation = entry.generation}});
   }
   if (!(entry.awaited | entry.parting).empty()) return;
-  SubgroupMessage message{.kind = Kind::change};
+  SubgroupMessage message{.kind = Kind::propose};
+  Proposal proposal;
+  add_change(message, proposal, name);
+  propose(std::move(message), std::move(proposal));
+}
+
+void SubgroupLeader::add_change(SubgroupMessage& message, Proposal& proposal,
+                                const std::string& name) {
+  Entry& entry = entries_.at(name);
+  proposal.names.push_back(name);
+  proposal.awaited = proposal.awaited | entry.members | entry.behind;
   message.changes.push_back(change(name, entry));
+  entry.undecided = true;
+}
+
+void SubgroupLeader::propose(SubgroupMessage message, Proposal proposal) {
+  proposal.number = message.generation = view_ << Subgroup::kChangeBits | changes_;
   outgoing_.push_back({.to = all(), .message = std::move(message)});
-  drop_if_gone(name);
+  proposals_.push_back(std::move(proposal));
+}
+
+/// GRP-D9: a leader that the others have replaced finds no quorum; and whoever replaces it hears of
+/// the change from each member that it concerns.
+void SubgroupLeader::take_accepted(Rank from, const SubgroupMessage& message) {
+  const auto found = std::ranges::find(proposals_, message.generation, &Proposal::number);
+  if (found == proposals_.end()) return;
+  found->awaited = found->awaited - MemberSet::only(from);
+  found->accepted.add(from);
+  const bool enough = found->awaited.empty() &&
+                      is_quorum(found->accepted, static_cast<std::uint32_t>(names_.size()));
+  if (!enough && !is_injected(FaultInjection::leader_decides_alone)) return;
+  const std::vector<std::string> names = std::move(found->names);
+  proposals_.erase(found);
+  outgoing_.push_back(
+      {.to = all(), .message = {.kind = Kind::decide, .generation = message.generation}});
+  for (const std::string& name : names) {
+    entries_.at(name).undecided = false;
+    advance(name);
+  }
 }
 
 void SubgroupLeader::take_wedged(Rank from, const SubgroupMessage& message) {
@@ -297,7 +341,7 @@ SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
   entry.in = entry.in - change.members;
   entry.out = entry.behind = entry.awaited = entry.lacking = entry.anew = {};
   entry.trim.reset();
-  entry.wedging = entry.removed = entry.lost = false;
+  entry.wedging = entry.removed = entry.latest_removes = false;
   return change;
 }
 
@@ -306,7 +350,7 @@ void SubgroupLeader::drop_if_gone(const std::string& name) {
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
   const MemberSet concerned = entry.members | entry.in | entry.behind | entry.parting;
-  if (concerned.empty()) entries_.erase(found);
+  if (concerned.empty() && !entry.undecided) entries_.erase(found);
 }
 
 }  // namespace dunlin::group

@@ -12,7 +12,7 @@
 
 /// The leader of a view decides in which order the members' wishes change the subgroups that come
 /// and go at run time. Pure: messages go in, messages come out. docs/group.md gives the rules
-/// GRP-D1 to GRP-D8. The leader is the view's first member; a view in which it fails ends.
+/// GRP-D1 to GRP-D9. The leader is the view's first member; a view in which it fails ends.
 namespace dunlin::group {
 
 class SubgroupLeader {
@@ -50,7 +50,7 @@ class SubgroupLeader {
     std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
     MemberSet lacking = {};                               // of all these: that have no state
     MemberSet anew = {};                                  // of these: left out for that, unheard
-    bool lost = false;                                    // no member had it when the latest ended
+    bool latest_removes = false;                          // all members, because one asked for it
     MemberSet behind = {};                                // that have an earlier one,
     std::vector<SubgroupEnd> ends = {};                   // which ends so
     std::set<std::uint64_t> had = {};                     // generations that members have
@@ -58,8 +58,17 @@ class SubgroupLeader {
     bool wedging = false;
     MemberSet awaited = {};  // have not said what they received
     MemberSet parting = {};  // are out by the change before, and have not said that they know it
+    bool undecided = false;  // all of the above is as the proposed change makes it
   };
   using Entries = std::map<std::string, Entry>;
+
+  /// Changes that are decided together, once the right members have accepted them.
+  struct Proposal {
+    std::uint64_t number;  // the generation of its last change
+    std::vector<std::string> names;
+    MemberSet awaited;  // have one of these subgroups, and have not accepted
+    MemberSet accepted = {};
+  };
 
   [[nodiscard]] MemberSet all() const noexcept {
     return MemberSet::first(static_cast<std::uint32_t>(names_.size()));
@@ -67,12 +76,14 @@ class SubgroupLeader {
   void ask();
   void take_report(Rank from, const SubgroupReport& report);
   void take_membership(Rank from, Entry& entry, const SubgroupReport& report);
+  static void take_latest(Entry& entry, const SubgroupReport& report);
   void take_wish(Rank from, const SubgroupReport& report);
   void remove_none(Rank from, const SubgroupReport& report);
   void wish_in(Rank from, Entry& entry, const SubgroupReport& report);
   void wish_out(Rank from, Entry& entry, const SubgroupReport& report);
   void take_wedged(Rank from, const SubgroupMessage& message);
   void take_parted(Rank from, const SubgroupMessage& message);
+  void take_accepted(Rank from, const SubgroupMessage& message);
   [[nodiscard]] bool has_members(const std::string& name) const;
   [[nodiscard]] bool has_room_for(const std::string& name) const;
   void refuse(Rank to, const std::string& name, std::uint32_t attempt, const std::string& why);
@@ -81,7 +92,9 @@ class SubgroupLeader {
   void advance(const std::string& name);
   [[nodiscard]] MemberSet next_members(const Entry& entry) const;
   [[nodiscard]] bool founders_are_here(const Entry& entry, const MemberSet& members) const;
+  void add_change(SubgroupMessage& message, Proposal& proposal, const std::string& name);
   [[nodiscard]] SubgroupChange change(const std::string& name, Entry& entry);
+  void propose(SubgroupMessage message, Proposal proposal);
   void drop_if_gone(const std::string& name);
 
   std::uint64_t view_ = 0;
@@ -91,6 +104,7 @@ class SubgroupLeader {
   bool asked_ = false;
   MemberSet reported_;
   Entries entries_;
+  std::vector<Proposal> proposals_;  // that are not decided
   std::vector<Outgoing> outgoing_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct Membership {
   bool wedged = false;
   std::vector<std::uint64_t> counts = {};  // received, once it is wedged
   std::vector<SubgroupEnd> ends = {};      // that came with the generation
+
+  /// A change of it that this member has accepted, and not carried out (GRP-D9).
+  std::optional<SubgroupChange> accepted = {};
+  std::vector<Rank> accepted_members = {};  // by that change
 
   /// For a state, in this generation.
   bool lacks_state = false;

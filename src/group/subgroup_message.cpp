@@ -17,17 +17,20 @@ static_assert(static_cast<std::uint32_t>(Kind::report) == 1);
 static_assert(static_cast<std::uint32_t>(Kind::request) == 2);
 static_assert(static_cast<std::uint32_t>(Kind::wedge) == 3);
 static_assert(static_cast<std::uint32_t>(Kind::wedged) == 4);
-static_assert(static_cast<std::uint32_t>(Kind::change) == 5);
+static_assert(static_cast<std::uint32_t>(Kind::propose) == 5);
 static_assert(static_cast<std::uint32_t>(Kind::refused) == 6);
 static_assert(static_cast<std::uint32_t>(Kind::want) == 7);
 static_assert(static_cast<std::uint32_t>(Kind::state) == 8);
 static_assert(static_cast<std::uint32_t>(Kind::parted) == 9);
+static_assert(static_cast<std::uint32_t>(Kind::accepted) == 10);
+static_assert(static_cast<std::uint32_t>(Kind::decide) == 11);
 
 // Of SubgroupReport: bits of a word.
 constexpr std::uint32_t kWantsIn = 1;
 constexpr std::uint32_t kSends = 2;
 constexpr std::uint32_t kRemoves = 4;
 constexpr std::uint32_t kLacksState = 8;
+constexpr std::uint32_t kAccepted = 16;
 
 void write_words(Writer& writer, const std::vector<std::uint64_t>& words) {
   writer.u32(static_cast<std::uint32_t>(words.size()));
@@ -76,7 +79,8 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   writer.text(report.name);
   writer.u32(report.attempt);
   writer.u32((report.wants_in ? kWantsIn : 0) | (report.sends ? kSends : 0) |
-             (report.removes ? kRemoves : 0) | (report.lacks_state ? kLacksState : 0));
+             (report.removes ? kRemoves : 0) | (report.lacks_state ? kLacksState : 0) |
+             (report.accepted ? kAccepted : 0));
   writer.text(report.options);
   writer.text(report.label);
   writer.u32(static_cast<std::uint32_t>(report.founders.size()));
@@ -93,6 +97,7 @@ void write_report(Writer& writer, const SubgroupReport& report) {
   report.sends = (bits & kSends) != 0;
   report.removes = (bits & kRemoves) != 0;
   report.lacks_state = (bits & kLacksState) != 0;
+  report.accepted = (bits & kAccepted) != 0;
   report.options = reader.text();
   report.label = reader.text();
   for (std::uint32_t left = reader.u32(); left > 0 && reader.good(); --left)
@@ -159,7 +164,7 @@ std::vector<std::byte> encode(SubgroupMessage message) {
 std::optional<SubgroupMessage> decode_subgroup(std::vector<std::byte> bytes) {
   Reader reader(bytes);
   const std::uint32_t kind = reader.u32();
-  if (kind > static_cast<std::uint32_t>(Kind::parted)) return std::nullopt;
+  if (kind > static_cast<std::uint32_t>(Kind::decide)) return std::nullopt;
   SubgroupMessage message{.kind = static_cast<Kind>(kind)};
   message.name = reader.text();
   message.generation = reader.u64();

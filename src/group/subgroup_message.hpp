@@ -27,14 +27,17 @@ struct SubgroupReport {
   bool wants_in = false;      // else out
   bool sends = false;
   bool removes = false;  // all its members are to leave it
-  // It has not been given the state; of one that is no more: nobody had, and it was not removed.
-  bool lacks_state = false;
+  /// This is no state of the member, but a change that it has accepted and not carried out
+  /// (GRP-D9): `removes`, `generation`, `members`, `ends`, `options` and `label` are those of the
+  /// change.
+  bool accepted = false;
+  bool lacks_state = false;  // it has not been given the state
   std::string options = {};
   std::string label = {};
   std::vector<std::string> founders = {};
   // --- the change by which this member has it; only in a report
-  std::uint64_t generation = 0;  // 0: it is not in it
-  MemberSet members = {};        // by that change, and still in the view; empty: it was removed
+  std::uint64_t generation = 0;              // 0: it is not in it
+  MemberSet members = {};                    // by that change, and still in the view
   std::vector<std::uint64_t> received = {};  // by sender
   std::vector<SubgroupEnd> ends = {};        // that came with that change
 };
@@ -55,16 +58,19 @@ struct SubgroupChange {
 
 struct SubgroupMessage {
   enum class Kind : std::uint32_t {
-    ask,      // leader to members: report
-    report,   // member to leader: reports (of all its subgroups)
-    request,  // member to leader: reports (of one subgroup)
-    wedge,    // leader to the subgroup's members: name, generation
-    wedged,   // member to leader: name, generation, received; good: it lacks no state
-    change,   // leader to all: changes; good: these were all of the view's beginning
-    refused,  // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
-    want,     // joiner to a member of the subgroup: name, generation
-    state,    // likewise back: name, generation, good, bytes; text: why it cannot give any
-    parted    // member to leader: name, generation: the change by which it is out is carried out
+    ask,       // leader to members: report
+    report,    // member to leader: reports (of all its subgroups)
+    request,   // member to leader: reports (of one subgroup)
+    wedge,     // leader to the subgroup's members: name, generation
+    wedged,    // member to leader: name, generation, received; good: it lacks no state
+    propose,   // leader to all: generation (the proposal's number), changes; good: these are all of
+               // the view's beginning
+    refused,   // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
+    want,      // joiner to a member of the subgroup: name, generation
+    state,     // likewise back: name, generation, good, bytes; text: why it cannot give any
+    parted,    // member to leader: name, generation: the change by which it is out is carried out
+    accepted,  // member to leader: generation (of the proposal that it has accepted)
+    decide     // leader to all: generation (of the proposal that is decided)
   };
   Kind kind;
   std::string name = {};

@@ -12,7 +12,7 @@ namespace dunlin::group {
 namespace {
 
 /// Of the row, of plans and of the control messages (docs/formats/group-control.md).
-constexpr int kProtocol = 2;
+constexpr int kProtocol = 3;
 
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

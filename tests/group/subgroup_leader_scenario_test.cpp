@@ -52,6 +52,7 @@ class LeaderScenario {
       names_.assign(command.begin() + 3, command.end());
       staged_.clear();
       reported_.clear();
+      slow_ = {};
       leader_.enter(std::stoull(command.at(1)), names_, kRoom);
     } else if (what == "report") {
       leader_.receive(place_of(command.at(1)),
@@ -68,12 +69,14 @@ class LeaderScenario {
       leader_.receive(place_of(command.at(1)), {.kind = Kind::parted,
                                                 .name = command.at(2),
                                                 .generation = generation_of(command.at(3))});
+    } else if (what == "slow") {
+      slow_ = places_of(command.at(1));
+    } else if (what == "accepts") {
+      accept(place_of(command.at(1)), generation_of(command.at(2)));
     } else {
       wish(command);
     }
-    std::string text;
-    for (const SubgroupLeader::Outgoing& outgoing : leader_.take()) text += told(outgoing);
-    return text;
+    return what_it_says();
   }
 
  private:
@@ -93,6 +96,23 @@ class LeaderScenario {
     return text.empty() ? "nobody" : text;
   }
 
+  void accept(Rank member, std::uint64_t proposal) {
+    leader_.receive(member, {.kind = Kind::accepted, .generation = proposal});
+  }
+
+  /// Those that are not slow accept at once.
+  std::string what_it_says() {
+    std::string text;
+    for (std::vector<SubgroupLeader::Outgoing> said; !(said = leader_.take()).empty();) {
+      for (const SubgroupLeader::Outgoing& outgoing : said) {
+        text += told(outgoing);
+        if (outgoing.message.kind != Kind::propose) continue;
+        for (const Rank member : outgoing.to - slow_) accept(member, outgoing.message.generation);
+      }
+    }
+    return text;
+  }
+
   /// Before its report, a member tells it in that.
   void wish(const Command& command) {
     SubgroupReport report{.name = command.at(2), .attempt = 1, .wants_in = true, .sends = true};
@@ -102,14 +122,17 @@ class LeaderScenario {
       report.removes = true;
       report.attempt = 0;
     }
-    if (what != "leave" && what != "remove" && what != "join" && what != "has")
+    const bool has_change = what == "has" || what == "accepted";
+    if (what != "leave" && what != "remove" && what != "join" && !has_change)
       throw std::runtime_error("there is no such command");
-    if (what == "has") report.generation = generation_of(command.at(3));
+    if (has_change) report.generation = generation_of(command.at(3));
+    report.accepted = what == "accepted";
     for (const std::string& word : command) {
       const std::size_t equals = word.find('=');
       const std::string value = word.substr(equals == std::string::npos ? 0 : equals + 1);
       if (word == "reads") report.sends = false;
       if (word == "leaves") report.wants_in = false;
+      if (word == "removes") report.removes = true;
       if (word == "lacks") report.lacks_state = true;
       if (word.starts_with("options=")) report.options = value;
       if (word.starts_with("founders=")) report.founders = parts_of(value);
@@ -120,7 +143,6 @@ class LeaderScenario {
       report.ends.push_back(
           {generation_of(value.substr(0, colon)), numbers_of(value.substr(colon + 1))});
     }
-    if (what == "has" && report.members.empty()) report.wants_in = false;
     if (reported_[command.at(1)])
       leader_.receive(place_of(command.at(1)), {.kind = Kind::request, .reports = {report}});
     else
@@ -135,6 +157,7 @@ class LeaderScenario {
       return to + "wedge " + message.name + " " + text_of(message.generation) + "\n";
     if (message.kind == Kind::refused)
       return to + message.name + ": " + (message.text.empty() ? "it is out" : message.text) + "\n";
+    if (message.kind == Kind::decide) return to + text_of(message.generation) + " is decided\n";
     std::string text;
     for (const SubgroupChange& change : message.changes) {
       text += to + change.name + " " + text_of(change.generation) + " of " +
@@ -154,6 +177,7 @@ class LeaderScenario {
   std::vector<std::string> names_;
   std::map<std::string, std::vector<SubgroupReport>> staged_;
   std::map<std::string, bool> reported_;
+  MemberSet slow_;
 };
 
 TEST(SubgroupLeader, DoesWhatItsScenariosSay) {

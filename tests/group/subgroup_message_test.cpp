@@ -19,7 +19,7 @@ using Kind = SubgroupMessage::Kind;
 
 /// With something in every field; `bytes`, which are the rest, are empty.
 SubgroupMessage full_message() {
-  return {.kind = Kind::change,
+  return {.kind = Kind::propose,
           .name = "name",
           .generation = 7,
           .attempt = 8,
@@ -31,6 +31,7 @@ SubgroupMessage full_message() {
                        .wants_in = true,
                        .sends = true,
                        .removes = true,
+                       .accepted = true,
                        .lacks_state = true,
                        .options = "options",
                        .label = "label",
@@ -77,6 +78,8 @@ TEST(SubgroupMessages, CarryEveryField) {
   ASSERT_EQ(read->reports.size(), 2U);
   EXPECT_TRUE(read->reports[0].lacks_state);
   EXPECT_FALSE(read->reports[1].lacks_state);
+  EXPECT_TRUE(read->reports[0].accepted);
+  EXPECT_FALSE(read->reports[1].accepted);
   EXPECT_EQ(read->reports[0].founders, sent.reports[0].founders);
   EXPECT_EQ(read->reports[0].ends, sent.reports[0].ends);
   ASSERT_EQ(read->changes.size(), 1U);
@@ -109,7 +112,7 @@ TEST(SubgroupMessages, CarryThePlacesOfAllMembersThatAViewCanHave) {
 TEST(SubgroupMessages, AreRefusedIfASetHasMoreWordsThanThereAre) {
   constexpr std::size_t kBehind = 4 * sizeof(std::uint32_t);  // flag, two texts, number of ends
   const std::vector<std::byte> whole = encode(SubgroupMessage{
-      .kind = Kind::change, .changes = {{.name = "x", .anew = MemberSet::first(kMaxViewMembers)}}});
+      .kind = Kind::propose, .changes = {{.name = "x", .anew = MemberSet::first(kMaxViewMembers)}}});
   EXPECT_TRUE(decode_subgroup(whole).has_value());
   std::vector<std::byte> longer = whole;
   const auto end = longer.end() - static_cast<std::ptrdiff_t>(kBehind);
@@ -126,7 +129,7 @@ TEST(SubgroupMessages, AreRefusedIfTheyEndEarlyOrNameWhatCannotBe) {
   for (std::ptrdiff_t bytes = 0; bytes < std::ssize(whole); ++bytes)
     EXPECT_FALSE(decode_subgroup({whole.begin(), whole.begin() + bytes}).has_value()) << bytes;
   std::vector<std::byte> unknown = whole;
-  unknown[0] = std::byte{10};
+  unknown[0] = std::byte{12};
   EXPECT_FALSE(decode_subgroup(unknown).has_value());
   for (const std::string& name : {std::string(), std::string(kMaxSubgroupNameBytes + 1, 'x')}) {
     SubgroupMessage message = full_message();
@@ -167,7 +170,7 @@ TEST(SubgroupMessages, OfDamagedBytesAreRefusedOrReadToTheSameBytesAgain) {
     std::ranges::generate(noise, [&] { return static_cast<std::byte>(random()); });
     if (noise.size() >= 4) {  // of a kind that there is
       std::ranges::fill(std::span(noise).first(4), std::byte{0});
-      noise[0] = static_cast<std::byte>(random() % 10);
+      noise[0] = static_cast<std::byte>(random() % 12);
     }
     look_at(noise);
   }

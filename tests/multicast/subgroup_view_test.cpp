@@ -6,6 +6,7 @@
 
 #include "multicast/cast_group.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// Views of a subgroup in the simulator: the promises of docs/multicast.md (MC-O1 to MC-O6) under
 /// what a network and processors may do, over many seeds.
@@ -401,13 +402,13 @@ struct Drawn {
 };
 
 TEST(SubgroupView, KeepsItsPromisesUnderWhateverASeedDraws) {
-  for (std::uint64_t seed = 0; seed < test::rounds(400); ++seed) {
+  test::for_each_seed(test::Seeds(test::rounds(400)), [&](std::uint64_t seed) {
     Drawn drawn(seed);
     CastGroup group(drawn.nodes, drawn.profile, seed, drawn.options);
     drawn.disturb(group);
     ASSERT_NO_FATAL_FAILURE(expect_all_is_well(group, drawn.plan)) << "seed " << seed;
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  });
 }
 
 /// The view ends at some moment, for each survivor at its own; the others may crash, or go on.
@@ -489,10 +490,10 @@ void end_the_view(std::uint64_t seed) {
 }
 
 TEST(SubgroupView, EndsAtAnyMomentWithTheSameMessagesForAllSurvivors) {
-  for (std::uint64_t seed = 0; seed < test::rounds(1'500); ++seed) {
+  test::for_each_seed(test::Seeds(test::rounds(1'500)), [&](std::uint64_t seed) {
     ASSERT_NO_FATAL_FAILURE(end_the_view(seed)) << "seed " << seed;
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
-  }
+  });
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
 #include "support/rounds.hpp"
+#include "support/seeds.hpp"
 
 /// The groups of one fabric, each with a multicast of the same name: their messages, orders and
 /// views have nothing to do with each other (GRP-F1 to GRP-F4).
@@ -244,10 +245,8 @@ void run_seed(std::uint64_t seed) {
 }
 
 TEST(TwoGroupsInSimulator, GoTheirOwnWays) {
-  for (std::uint64_t seed = 1; seed <= test::rounds(300); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    ASSERT_NO_FATAL_FAILURE(run_seed(seed));
-  }
+  test::for_each_seed(test::Seeds(test::rounds(300)),
+                      [&](std::uint64_t seed) { ASSERT_NO_FATAL_FAILURE(run_seed(seed)); });
 }
 
 }  // namespace
