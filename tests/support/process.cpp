@@ -61,6 +61,13 @@ std::string Process::receive_line() {
   return line_.receive_line();
 }
 
+std::string Process::receive_line_with(std::string_view words) {
+  std::string line;
+  do line = receive_line();
+  while (!line.empty() && line.find(words) == std::string::npos);
+  return line;
+}
+
 int Process::exit_code() {
   if (child_.running())
     wait_readable(child_.descriptor(), "the end of process " + std::to_string(pid()));

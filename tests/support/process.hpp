@@ -49,6 +49,8 @@ class Process {
   /// While it waits too long, for a line or for the end of the process, the protocol state of the
   /// test's groups is printed (protocol_state.hpp).
   [[nodiscard]] std::string receive_line();
+  /// The next line that has these words; empty if none comes.
+  [[nodiscard]] std::string receive_line_with(std::string_view words);
   /// Readable when there is something to hear.
   [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }
   /// All lines that are still to come, until its end.
