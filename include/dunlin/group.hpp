@@ -126,8 +126,8 @@ class Group {
   /// Throws Error if we had to stop, and did not just leave.
   void check() const;
 
-  /// All that this member knows of the view, of the other members and of changing subgroups, in a few
-  /// lines: for people who look for the cause of a hang.
+  /// All that this member knows of the view, of the other members and of changing subgroups, in a
+  /// few lines: for people who look for the cause of a hang.
   [[nodiscard]] std::string describe() const;
   /// The tables on which views are agreed, those of past views too: to look at, not to keep.
   void each_table(const std::function<void(const TableCore&)>& look) const;
