@@ -39,7 +39,7 @@ std::string draw(const std::map<std::string, Shape>& shapes) {
 
 }  // namespace
 
-int main() {
+int main() try {
   auto fabric = dunlin::shm::join({.group = "shapes", .members = kColors.size()});
   const std::string color = kColors.at(fabric->rank());
   dunlin::Group group(*fabric);
@@ -75,4 +75,7 @@ int main() {
   dunlin::run_until(
       participant, [&] { return group.ended(); }, 5'000);
   return done ? 0 : 1;
+} catch (const dunlin::Error& error) {
+  std::cerr << error.what() << '\n';
+  return 1;
 }

@@ -133,6 +133,7 @@ void Cluster::choose_hosts(const FabricOptions& options) {
     place.secret = random_secret();
   }
   launched_ = launch::complete(place, environment);
+  if (!silence_timeout_ms_) silence_timeout_ms_ = place.silence_timeout_ms;  // a launcher's watch
   take_place(place);
   check({.hosts = hosts_,
          .host = host_,

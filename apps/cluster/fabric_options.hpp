@@ -25,6 +25,10 @@ struct FabricOptions {
   std::optional<double> silence_timeout_s = {};
 };
 
+/// The silence after which servers take each other for dead: longer than a debugger's stop, or a
+/// busy host, usually takes.
+inline constexpr std::uint32_t kServerSilenceMs = 10'000;
+
 /// The help's text on the defaults of the time-outs, which differ between commands.
 struct DefaultTimeOuts {
   std::string join;

@@ -16,6 +16,7 @@
 
 #include "cluster/cluster.hpp"
 #include "cluster/fabric_options.hpp"
+#include "member_events.hpp"
 #include "multicast/leave.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
@@ -114,8 +115,10 @@ void run_daemon(const ServeOptions& options) {
       cluster.join({.group = options.group,
                     .members = options.members.value_or(cluster.hosts()),
                     .rank = options.rank.value_or(cluster.host()),
-                    .timeout_ms = kDaemonJoinTimeOutMs});
+                    .timeout_ms = kDaemonJoinTimeOutMs,
+                    .silence_timeout_ms = kServerSilenceMs});
   Group group(*fabric);
+  print_member_events(group, std::to_string(fabric->rank()));
   GroupMembers members(group);
   remote::Progress progress(*fabric, members);
   SegmentSpace space(progress, {.pool_bytes = options.pool_bytes});
@@ -183,7 +186,7 @@ void add_daemon(CLI::App& program) {
   add_fabric_options(command, options->fabric,
                      "How the daemons share segments: shm (one host), "
                      "tcp, ofi or verbs",
-                     {.join = "60", .silence = "1"});
+                     {.join = "60", .silence = fmt::format("{}", kServerSilenceMs / 1'000)});
   command.callback([options] { run_daemon(*options); });
 }
 

@@ -30,6 +30,9 @@ constexpr const char* kDescription =
     "agree\n"
     "on: the views, and a digest of the messages so far.";
 
+/// It is made to be stopped and killed, and others shall go on soon.
+constexpr std::uint32_t kSilenceMs = 1'000;
+
 constexpr const char* kFooter = R"(
 Each member is one such process. The founders, --members, wait for each other; others --join at any
 time, and get the digest with the place in the order to which it belongs. Kill one, or stop one: the
@@ -159,6 +162,7 @@ void add_multicast(CLI::App& program) {
   CLI::App* const command = program.add_subcommand("multicast", kDescription);
   command->footer(kFooter);
   const auto options = std::make_shared<Options>();
+  options->place.silence_ms = kSilenceMs;
   add_place_options(*command, options->place);
   add_course_options(*command, options->course);
   command->callback([command, options] { run_multicast(*command, *options); });

@@ -8,6 +8,7 @@
 
 #include <dunlin/fabric/pending_join.hpp>
 
+#include "member_events.hpp"
 #include "standard_output.hpp"
 
 namespace dunlin::app::cast {
@@ -78,12 +79,13 @@ std::unique_ptr<Group> wait_to_be_let_in(const Place& place, GroupOptions option
 }  // namespace
 
 Entered enter(const Place& place, GroupOptions options, SignalGuard& signals) {
+  Entered entered;
   if (place.joins())
-    return {.fabric = nullptr, .group = wait_to_be_let_in(place, std::move(options), signals)};
-  std::unique_ptr<Fabric> fabric = wait_for_founders(place, signals);
-  if (!fabric) return {};
-  auto group = std::make_unique<Group>(*fabric, std::move(options));
-  return {.fabric = std::move(fabric), .group = std::move(group)};
+    entered.group = wait_to_be_let_in(place, std::move(options), signals);
+  else if ((entered.fabric = wait_for_founders(place, signals)))
+    entered.group = std::make_unique<Group>(*entered.fabric, std::move(options));
+  if (entered.group) print_member_events(*entered.group, place.name());
+  return entered;
 }
 
 }  // namespace dunlin::app::cast

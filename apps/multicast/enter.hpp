@@ -16,7 +16,8 @@ struct Entered {
 };
 
 /// Waits for the other founders, or until a member lets this one in. After a second it prints for
-/// which founders it waits, and again when that changes. Returns no group if a signal comes first;
+/// which founders it waits, and again when that changes. The group's member events are printed
+/// (member_events.hpp). Returns no group if a signal comes first;
 /// then it has printed so. Throws Error if the time is up.
 [[nodiscard]] Entered enter(const Place& place, GroupOptions options, SignalGuard& signals);
 

@@ -167,6 +167,7 @@ bool Member::send_some(std::uint64_t now_ns) {
 /// Whether its course is at its end. Called between polls.
 bool Member::work() {
   if (start_ns_ == 0) return false;
+  if (!multicast_.why_left().empty()) return true;
   const std::uint64_t now_ns = group_.fabric().now_ns();
   const bool all_sent = send_some(now_ns);
   if (course_.interval_s > 0 &&
@@ -211,9 +212,16 @@ bool Member::await(SignalGuard& signals, std::uint32_t timeout_ms, Condition con
 }
 
 void Member::leave(SignalGuard& signals) {
-  const bool all = await(signals, kDeliverMs, [this] { return under_way_ == 0; });
+  const auto is_last = [this] { return !multicast_.why_left().empty(); };
+  const bool all = await(signals, kDeliverMs, [&] { return under_way_ == 0 || is_last(); });
   cast::leave(group_, name_, signals);
   print_replayed();
+  if (is_last()) print(multicast_.why_left());
+  if (is_last() && under_way_ > 0)
+    print(
+        fmt::format("{} messages of {} were under way; it delivers those that are in the log when "
+                    "the group begins again",
+                    under_way_, name_));
   print(fmt::format("leaves behind {} messages, digest {}", so_far_.messages, digest()));
   if (!all)
     throw Error(fmt::format("{} of the messages of {} were still under way after {} s", under_way_,

@@ -1,6 +1,7 @@
 #include "multicast/place.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,7 +104,8 @@ std::uint32_t Place::timeout_ms() const {
 }
 
 std::uint32_t Place::silence_ms() const {
-  return in_ms(options_.fabric.silence_timeout_s.value_or(kSilenceTimeOutS));
+  const std::optional<double>& given_s = options_.fabric.silence_timeout_s;
+  return given_s ? in_ms(*given_s) : options_.silence_ms;
 }
 
 NetworkJoinOptions Place::network_options() const {

@@ -19,19 +19,19 @@ class App;
 namespace dunlin::app::cast {
 
 inline constexpr double kJoinTimeOutS = 60;  // users start the founders by hand
-inline constexpr double kSilenceTimeOutS = 1;
 
 struct PlaceOptions {
   FabricOptions fabric = {};
   std::string group = {};
-  std::string name = {};                   // of this member
-  std::vector<std::string> members = {};   // the founders
-  bool join = false;                       // or: comes into the group of others
-  std::string listen = {};                 // networks: where this member is found
-  std::vector<std::string> contacts = {};  // and, to join, where others may be
+  std::string name = {};                        // of this member
+  std::vector<std::string> members = {};        // the founders
+  bool join = false;                            // or: comes into the group of others
+  std::string listen = {};                      // networks: where this member is found
+  std::vector<std::string> contacts = {};       // and, to join, where others may be
+  std::uint32_t silence_ms = kServerSilenceMs;  // unless the user has said
 };
 
-/// The options of a command that is a member of a group.
+/// The options of a command that is a member of a group. `place` has the defaults.
 void add_place_options(CLI::App& command, PlaceOptions& place);
 
 /// Throws BadInput that names the option, unless these can be members.

@@ -22,7 +22,7 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
       ->capture_default_str();
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutS),
-                     .silence = fmt::format("{}", cast::kSilenceTimeOutS)});
+                     .silence = fmt::format("{}", place.silence_ms / 1'000)});
   command
       .add_option("--listen", place.listen,
                   "Networks: where this member alone is found, by those who join later")

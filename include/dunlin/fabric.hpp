@@ -217,6 +217,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     peer_linked,       // a peer that was admitted has come: messages to it are possible
     peer_failed,       // once a peer; `text` says how it was noticed
+    peer_killed,       // once a peer: fence() has killed its process; `text` says which
     region_connected,  // the peer has announced `region`: operations to it are possible
     region_refused,    // the peer announced another layout; `text` names both sides
     region_withdrawn   // the peer released it
@@ -225,6 +226,9 @@ struct Event {
   Rank peer;
   RegionId region;  // only of the events of regions
   std::string_view text;
+  /// After how long: the silence by which a failure was noticed (0: noticed otherwise), or the time
+  /// from an expulsion until the kill.
+  std::uint64_t after_ns = 0;
 };
 
 /// Describes a region to allocate. Regions of the same name and generation in different processes
@@ -346,7 +350,7 @@ class Fabric {
   /// expel() has done so. Where memory is shared, this kills the peer's process (SIGKILL, through a
   /// descriptor of that very process). It does not if the peer has left the fabric regularly, or
   /// gives up this member in its next poll(): within 10 s after it was expelled as `left`, else
-  /// within 0.1 s.
+  /// within 0.1 s. The event `peer_killed` comes in the next poll().
   [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------

@@ -35,6 +35,7 @@ namespace dunlin {
 class TableCore;
 class SubgroupParticipant;
 struct View;
+struct MemberEvent;
 struct GroupOptions;
 struct SubgroupJoin;
 struct SubgroupInfo;
@@ -66,6 +67,10 @@ class Group {
   /// before, and before the first of this one. Replaces an earlier handler; null: none. An
   /// exception of the handler comes out of poll(), once the view has begun.
   void on_view(ViewHandler handler);
+  /// Called from poll() with what this member sees happen to a member, for people to read. Replaces
+  /// an earlier handler; null: none.
+  using MemberHandler = std::function<void(const MemberEvent&)>;
+  void on_member(MemberHandler handler);
   /// Attaches the participant that does the work of a subgroup that this member is in. Needed
   /// before the first poll(), which otherwise ends the group here and throws. It must outlive the
   /// last poll(), and be destroyed before the group, because it uses its fabric. Throws Error for a
@@ -121,6 +126,9 @@ class Group {
   /// Throws Error if we had to stop, and did not just leave.
   void check() const;
 
+  /// All that this member knows of the view, of the other members and of changing subgroups, in a
+  /// few lines: for people who look for the cause of a hang.
+  [[nodiscard]] std::string describe() const;
   /// The tables on which views are agreed, those of past views too: to look at, not to keep.
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
@@ -137,8 +145,28 @@ struct View {
   std::vector<Rank> ranks = {};            // theirs in the fabric
   std::uint32_t me = 0;                    // our place among them
   std::vector<std::string> departed = {};  // members of the view before that are not in this one
+  std::vector<std::string> left = {};      // a part of these: they asked to be let go
   std::vector<std::string> joined = {};    // members that were not in the view before
   friend std::ostream& operator<<(std::ostream& out, const View& view);
+};
+
+/// What this member has seen happen to a member of its group, or to itself.
+struct MemberEvent {
+  enum class Kind : std::uint8_t {
+    suspected,  // this member takes it for failed, and asks for a view without it
+    removed,    // a view begins without it, because members cannot reach it
+    killed,     // this member has killed its process (Fabric::fence)
+    joined,     // it is new in the view that begins; once for this member itself
+    left,       // a view begins without it, as it asked
+    ended       // this member is in no view any more
+  };
+  Kind kind;
+  std::string member;
+  std::uint64_t view = 0;  // the one that begins, or else the present one
+  std::string why = {};    // a sentence; empty where the kind says all
+  /// After how long. Suspected: the silence that was too long (0: it was noticed otherwise).
+  /// Removed: since it was suspected here. Killed: since its connection was closed here.
+  std::uint64_t after_ns = 0;
 };
 
 /// A subset of the members that do something together, such as a multicast. All members of the

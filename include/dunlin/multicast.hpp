@@ -136,7 +136,8 @@ class Multicast {
   /// Whether this member is out of it again; send() then returns `ended`.
   [[nodiscard]] bool left() const noexcept;
   /// A sentence, if this member was refused, or the subgroup was removed, or failed here; empty if
-  /// it asked to leave.
+  /// it asked to leave. Also of a declared subgroup whose other members have left so that no quorum
+  /// is left (log_quorum, MC-Q2): then this member leaves the group.
   [[nodiscard]] const std::string& why_left() const noexcept;
   /// Which members it waits for before it can begin, and why: a sentence (log_quorum, MC-Q5); empty
   /// if it does not wait.

@@ -56,6 +56,7 @@ class ChangingSubgroups {
   void receive(Rank from, ControlMessage message);
   /// While the view works. Throws what participants and handlers throw.
   std::size_t poll();
+  [[nodiscard]] std::string describe() const;
   /// Whether poll() has anything to look after.
   [[nodiscard]] bool active() const noexcept {
     return !memberships_.empty() || !held_.empty() || !local_.empty() || !removals_.empty();

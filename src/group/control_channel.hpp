@@ -51,6 +51,7 @@ class ControlChannel {
   void forget(Rank peer) noexcept;
   /// Whether poll() has something to send or to hand up.
   [[nodiscard]] bool pending() const noexcept;
+  [[nodiscard]] std::string describe() const;
   /// `flag` becomes true whenever a control message has arrived; it must outlive this.
   void flag_arrivals(bool& flag) noexcept { flag_ = &flag; }
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }

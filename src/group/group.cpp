@@ -43,6 +43,8 @@ void Group::on_view(ViewHandler handler) {
   state_->handler = handler ? std::make_shared<const ViewHandler>(std::move(handler)) : nullptr;
 }
 
+void Group::on_member(MemberHandler handler) { state_->member_events.on_event(std::move(handler)); }
+
 void Group::attach(const std::string& subgroup, SubgroupParticipant& participant) {
   const std::vector<SubgroupSpec>& specs = state_->subgroups.specs();
   const auto found = std::find_if(specs.begin(), specs.end(),
@@ -94,6 +96,7 @@ std::string Group::why_closed() const { return state_->why_closed(); }
 
 std::size_t Group::poll() { return state_->poll(); }
 Waits Group::waits() const { return state_->waits(); }
+std::string Group::describe() const { return state_->describe(); }
 
 void Group::check() const {
   if (state_->wrong) throw Error(state_->why);

@@ -15,8 +15,8 @@ GroupMembers::GroupMembers(Group& group, std::uint32_t most)
                 std::to_string(group.founders()) + " (the founders) to " +
                 std::to_string(kMaxMembers) + " (kMaxMembers)");
   if (rank >= capacity())
-    throw Error(who + "this process is the " + std::to_string(rank + 1) +
-                "th member that has come so far, and at most " + std::to_string(capacity()) +
+    throw Error(who + "with this process " + std::to_string(rank + 1) +
+                " members have come so far, and at most " + std::to_string(capacity()) +
                 " are expected; let all members of the group give a greater number (`most`)");
   if (group.view().number == 1 &&
       std::ranges::any_of(group.view().ranks, [&](Rank first) { return first >= capacity(); }))

@@ -30,6 +30,7 @@ class SubgroupLeader {
   [[nodiscard]] std::vector<Outgoing> take();
   /// Whether all members have reported.
   [[nodiscard]] bool ready() const noexcept { return reported_ == all(); }
+  [[nodiscard]] std::string describe() const;
 
  private:
   struct Entry {

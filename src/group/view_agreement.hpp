@@ -40,6 +40,7 @@ class ViewAgreement {
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
   /// All that are left know how the view ended.
   [[nodiscard]] bool known_to_all() const noexcept;
+  [[nodiscard]] std::string describe() const;
 
  private:
   void publish() noexcept;

@@ -33,6 +33,7 @@ Group::State::State(GroupOptions options, Fabric& on)
       name(options.rendezvous ? options.rendezvous->group() : on.group()),
       subgroups(std::move(options.subgroups)),
       participants(subgroups.specs().size()),
+      member_events(on),
       rendezvous_(std::move(options.rendezvous)) {
   if (scope.further()) name += "/" + scope.name;
   if (rendezvous_)
@@ -55,6 +56,7 @@ Group::State::State(Fabric& on, GroupOptions options) : State(options, on) {
       fabric, group::ControlChannel::Options{.channel = scope.channel}));
   declaration_.emplace(fabric, scope.region("group:subgroups"), ranks,
                        subgroups.description(rendezvous_ != nullptr));
+  member_events.enter(view, ranks);
   enter();
 }
 
@@ -68,6 +70,7 @@ Group::State::State(group::GroupJoiner::Arrival arrival, GroupOptions options)
   early_ = std::move(arrival.messages);
   for (const std::byte had : arrival.had_members) had_members_.push_back(had != std::byte{0});
   came_in_ = true;
+  member_events.enter(view, ranks);
   expel_others(ranks, "view " + std::to_string(view.number) + " goes on without it");
   enter();
 }
@@ -267,7 +270,9 @@ void Group::State::go_on() {
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
       next.departed.push_back(view.members[place]);
-      if (!agreement_->change().mine().suspects.has(place)) left.push_back(ranks[place]);
+      if (agreement_->change().mine().suspects.has(place)) continue;
+      left.push_back(ranks[place]);
+      next.left.push_back(view.members[place]);
       continue;
     }
     if (place == view.me) next.me = static_cast<std::uint32_t>(next_ranks.size());
@@ -288,6 +293,7 @@ void Group::State::go_on() {
       next.members.push_back(newcomer.name);
     }
   }
+  member_events.enter(next, next_ranks);
   expel_others(next_ranks, "view " + std::to_string(next.number) + " goes on without it", left);
   for (const Rank rank : ranks)
     if (std::ranges::find(next_ranks, rank) == next_ranks.end()) channel_->forget(rank);
@@ -317,6 +323,7 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
   wrong = is_wrong && !leaving_;
   why = "group '" + name + "', member '" + view.members[view.me] +
         "': " + (leaving_ ? "it has left the group" : how);
+  member_events.end(why);
   if (joins_) joins_->close();
   for (const Rank rank : ranks) channel_->forget(rank);  // it is not polled any more
   if (!agreement_) return;
@@ -371,9 +378,12 @@ std::size_t Group::State::poll() {
   std::size_t done = past_.empty() ? 0 : poll_past();
   if (stopped()) {
     if (past_.empty() && !ranks.empty()) part_from_all();
-    return done + fabric.poll();
+    done += fabric.poll();
+  } else {
+    done += poll_view();
   }
-  return done + poll_view();
+  member_events.tell();
+  return done;
 }
 
 std::size_t Group::State::poll_view() {

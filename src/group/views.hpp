@@ -16,6 +16,7 @@
 #include "group/declaration.hpp"
 #include "group/group_joiner.hpp"
 #include "group/joins.hpp"
+#include "group/member_events.hpp"
 #include "group/scope.hpp"
 #include "group/state_transfer.hpp"
 #include "group/subgroups.hpp"
@@ -45,6 +46,7 @@ struct Group::State {
     return *changing;
   }
   void each_table(const std::function<void(const TableCore&)>& look) const;
+  [[nodiscard]] std::string describe() const;  // describe.cpp
 
   std::unique_ptr<Fabric> owned;  // of a member that came in
   Fabric& fabric;                 // the same for all views
@@ -57,6 +59,7 @@ struct Group::State {
   std::uint32_t founders = 0;
   std::shared_ptr<const ViewHandler> handler;
   std::unique_ptr<group::ChangingSubgroups> changing;  // subgroups that come and go at run time
+  group::MemberEvents member_events;                   // for the user to read
   std::string why;
   bool wrong = false;  // it ended here, and not because we wanted so
 

@@ -1,5 +1,6 @@
 #include "multicast/participant.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -117,7 +118,7 @@ multicast::SubgroupViewOptions Multicast::Participant::view_options(
 void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
   DUNLIN_ASSERT_ALWAYS(views_.empty() || views_.present().view->over(),
                        "GRP-V1: a view is finished before the next one begins");
-  if (without_quorum_ && !at_run_time_) throw Error(why_without_quorum());
+  if (without_quorum_ && !at_run_time_ && !others_left()) throw Error(why_without_quorum());
   if (upcall_ || state_.awaited()) views_.drop_all();
   if (log_ && !views_.empty()) views_.present().first_record = log_->first_message();
   fruitless_polls_ = 0;
@@ -128,7 +129,10 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
        .names = names_of(fabric, subgroup.members),
        .view = std::make_unique<SubgroupView>(fabric, view_options(subgroup), std::move(upcall))});
   state_.begin(subgroup.lacks_state);
-  if (log_ && !without_quorum_) {
+  if (without_quorum_ && !at_run_time_) {
+    why_left_ = why_ended_by_leaves();
+    present().wedge();
+  } else if (log_ && !without_quorum_) {
     log_->begin(fabric, subgroup, opened.names);
   }
   present().hold(state_.awaited());
@@ -196,10 +200,23 @@ std::string Multicast::Participant::why_without_quorum() const {
                        : "start it anew, with more of them");
 }
 
+/// Whether all members that this one would need for a quorum have gone because they asked to.
+bool Multicast::Participant::others_left() const {
+  const std::vector<std::string>& left = group_.view().left;
+  return std::ranges::all_of(
+      gone_, [&](const std::string& name) { return std::ranges::find(left, name) != left.end(); });
+}
+
+std::string Multicast::Participant::why_ended_by_leaves() const {
+  return who_ +
+         "the other members have left, and those that stay are no quorum of the last view "
+         "(log_quorum), so the subgroup has ended: start a quorum of its members to begin it again";
+}
+
 /// MC-Q2
 bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
   if (!options_.log_quorum || !log_->begun()) return true;
-  const std::vector<Rank>& members = subgroup().members;
+  const std::vector<Rank>& members = views_.present().subgroup.members;
   return multicast::are_quorum(staying.size(), members.size(),
                                std::ranges::find(staying, members.front()) != staying.end());
 }
@@ -207,7 +224,13 @@ bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
 void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
                                     std::span<const Rank> staying) {
   DUNLIN_ASSERT_ALWAYS(!views_.empty(), "GRP-V1: what has not begun is not finished");
-  without_quorum_ = without_quorum_ || !may_go_on(staying);
+  if (!without_quorum_ && !may_go_on(staying)) {
+    without_quorum_ = true;
+    const OpenView& ended = views_.present();
+    for (std::size_t i = 0; i < ended.names.size(); ++i)
+      if (std::ranges::find(staying, ended.subgroup.members[i]) == staying.end())
+        gone_.push_back(ended.names[i]);
+  }
   if (log_) log_->end();
   const auto rest = without_quorum_ ? SubgroupView::Rest::withhold : SubgroupView::Rest::deliver;
   SubgroupView::Remains remains =

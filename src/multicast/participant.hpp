@@ -81,6 +81,8 @@ class Multicast::Participant final : public SubgroupParticipant {
 
  private:
   [[nodiscard]] std::uint64_t first_record_of_oldest() const noexcept;
+  [[nodiscard]] bool others_left() const;
+  [[nodiscard]] std::string why_ended_by_leaves() const;
   [[nodiscard]] std::string why_without_quorum() const;
   [[nodiscard]] bool may_go_on(std::span<const Rank> staying) const;
   [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }
@@ -107,7 +109,8 @@ class Multicast::Participant final : public SubgroupParticipant {
   MembersHandler members_handler_;
   bool at_run_time_ = false;  // the subgroup came so
   bool has_left_ = false;
-  bool without_quorum_ = false;  // of the view that has ended (MC-Q2)
+  bool without_quorum_ = false;    // of the view that has ended (MC-Q2)
+  std::vector<std::string> gone_;  // members of that view that did not go on
   std::string why_left_;
   bool next_found_ = false;            // a message, since the last poll()
   std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing

@@ -274,8 +274,9 @@ void TableCore::handle(const Event& event) {
   const std::size_t row = row_of(event.peer);
   if (row >= states_.size() || row == my_row_) return;
   switch (event.kind) {
-    case Event::Kind::peer_linked:
-      break;  // its region connects next
+    case Event::Kind::peer_linked:  // its region connects next
+    case Event::Kind::peer_killed:  // it failed before
+      break;
     case Event::Kind::peer_failed:
       lose(row, RowState::failed, event.text);
       break;

@@ -39,7 +39,7 @@ TEST(DaemonCommand, ServesAtItsSocketUntilASignalComes) {
   const dunlin::test::OwnDirectory directory;
   const std::string socket = directory / "socket";
   DaemonProcess daemon({"--group", dunlin::test::fresh_group(), "--socket", socket});
-  EXPECT_TRUE(contains(daemon.receive_line(), "member 0 of 1, for up to 256 clients"));
+  EXPECT_NE(daemon.receive_line_with("member 0 of 1, for up to 256 clients"), "");
   EXPECT_EQ(std::filesystem::status(socket).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   {
@@ -52,7 +52,7 @@ TEST(DaemonCommand, ServesAtItsSocketUntilASignalComes) {
     EXPECT_EQ(value, 3U);
   }
   daemon.signal(SIGTERM);
-  EXPECT_TRUE(contains(daemon.receive_line(), "ends because of SIGTERM"));
+  EXPECT_NE(daemon.receive_line_with("ends because of SIGTERM"), "");
   EXPECT_EQ(daemon.exit_code(), 0);
   EXPECT_FALSE(std::filesystem::exists(socket));
 }
@@ -74,14 +74,43 @@ TEST(DaemonCommand, LeavesTheOthersOfItsGroup) {
   };
   DaemonProcess first(words("0"));
   DaemonProcess second(words("1"));
-  EXPECT_TRUE(contains(first.receive_line(), "member 0 of 2"));
-  EXPECT_TRUE(contains(second.receive_line(), "member 1 of 2"));
+  EXPECT_NE(first.receive_line_with("member 0 of 2"), "");
+  EXPECT_NE(second.receive_line_with("member 1 of 2"), "");
   second.signal(SIGTERM);
-  EXPECT_TRUE(contains(second.receive_line(), "ends because of SIGTERM"));
+  EXPECT_NE(second.receive_line_with("ends because of SIGTERM"), "");
   EXPECT_EQ(second.exit_code(), 0);
   first.signal(SIGTERM);
-  EXPECT_TRUE(contains(first.receive_line(), "ends because of SIGTERM"));
+  EXPECT_NE(first.receive_line_with("ends because of SIGTERM"), "");
   EXPECT_EQ(first.exit_code(), 0);
+}
+
+/// A member that is stopped can still write into the memory of the others, so they end its process.
+TEST(DaemonCommand, SaysThatAMemberIsSuspectedRemovedAndKilled) {
+  const dunlin::test::OwnDirectory directory;
+  const std::string group = dunlin::test::fresh_group();
+  std::vector<DaemonProcess> daemons;
+  for (const std::string rank : {"0", "1", "2"})
+    daemons.emplace_back(std::vector<std::string>{"--group", group, "--members", "3", "--rank",
+                                                  rank, "--socket", directory / rank,
+                                                  "--silence-timeout", "2"});
+  for (DaemonProcess& daemon : daemons) EXPECT_NE(daemon.receive_line_with("daemon of group"), "");
+  daemons[2].signal(SIGSTOP);
+  const std::string suspected = daemons[0].receive_line_with("0: suspects 2: ");
+  EXPECT_TRUE(contains(suspected, "no sign of life for 2000 ms")) << suspected;
+  EXPECT_TRUE(contains(suspected, "--silence-timeout")) << suspected;
+  EXPECT_EQ(suspected.find("20"), 0U) << "it begins with the time: " << suspected;
+  const std::string removed = daemons[0].receive_line_with("0: view 2 begins without 2, ");
+  EXPECT_TRUE(contains(removed, " s after it was suspected")) << removed;
+  EXPECT_EQ(daemons[2].exit_code(), -SIGKILL);
+  for (const int last : {1, 0}) {
+    daemons[last].signal(SIGTERM);
+    EXPECT_EQ(daemons[last].exit_code(), 0);
+  }
+  const std::string first = daemons[0].receive_all_lines();
+  EXPECT_TRUE(contains(first, "0: view 3 begins without 1, which has left")) << first;
+  // Either of them may have been the one that ended it.
+  const std::string both = first + daemons[1].receive_all_lines();
+  EXPECT_TRUE(contains(both, " has killed 2, ")) << both;
 }
 
 TEST(DaemonCommand, TakesTheSocketOfOneThatWasKilled) {
@@ -89,11 +118,11 @@ TEST(DaemonCommand, TakesTheSocketOfOneThatWasKilled) {
   const std::string socket = directory / "socket";
   const std::vector<std::string> words{"--group", dunlin::test::fresh_group(), "--socket", socket};
   DaemonProcess first(words);
-  EXPECT_TRUE(contains(first.receive_line(), "member 0"));
+  EXPECT_NE(first.receive_line_with("member 0"), "");
   first.kill();
   EXPECT_TRUE(std::filesystem::exists(socket));
   DaemonProcess second(words);
-  EXPECT_TRUE(contains(second.receive_line(), "member 0"));
+  EXPECT_NE(second.receive_line_with("member 0"), "");
   EXPECT_NO_THROW(static_cast<void>(
       dunlin::attach({.socket = socket, .timeout_ms = dunlin::test::kPatienceMs})));
 }

@@ -95,4 +95,22 @@ TEST_F(MulticastLog, ThatWasEmptiedIsWaitedForUntilAMemberGivesItUp) {
   expect_to_go_on(start(one_more, "c", {"--log-given-up", "a"}));
 }
 
+/// As systemd stops them.
+TEST(MulticastLogByQuorum, IsStoppedByTermSignalsOneAfterTheOtherWithStatusZero) {
+  const std::string group = dunlin::test::fresh_group();
+  const dunlin::test::OwnDirectory directory;
+  std::vector<Member> members;
+  for (const std::string name : {"a", "b", "c"})
+    members.emplace_back(Words{"--group", group, "--name", name, "--members", "a,b,c",
+                               "--silence-timeout", "0", "--interval", "0", "--log",
+                               std::string(directory / name), "--log-quorum", "--digest-every",
+                               "10"});
+  for (Member& member : members) member.receive_line_of("digest 10 ");
+  for (Member& member : members) {
+    member.signal(SIGTERM);
+    EXPECT_EQ(member.exit_code(), 0);
+  }
+  EXPECT_TRUE(contains(members[2].receive_all_lines(), "the other members have left"));
+}
+
 }  // namespace

@@ -73,6 +73,16 @@ TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
   EXPECT_EQ(options.group, "flock");  // which was given
 }
 
+TEST(Launch, CountsNoSilenceWhereALauncherWatchesTheProcesses) {
+  EXPECT_EQ(completed(kByHand).silence_ms(), NetworkJoinOptions::kSilenceTimeoutMs);
+  for (const Variables& launched : {kOpenMpi, kSlurm}) {
+    const Completed options = completed(launched);
+    EXPECT_EQ(options.silence_ms(), 0U);
+    EXPECT_TRUE(contains(options.text, "watches the processes"));
+    EXPECT_EQ(completed(launched, {.silence_timeout_ms = 300}).silence_ms(), 300U);
+  }
+}
+
 TEST(Launch, SaysWhatItTookFromWhereButNeverTheSecret) {
   const std::string text = completed(kByHand).text;
   EXPECT_TRUE(contains(text, "rank 2 of 3 (DUNLIN_RANK, DUNLIN_MEMBERS)"));

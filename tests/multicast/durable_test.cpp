@@ -104,6 +104,50 @@ TEST(DurableGroup, NoticesAFailedLogThoughNothingElseHappens) {
   EXPECT_TRUE(group.world.run_until([&] { return !group.members[0].error.empty(); }, 100'000'000));
 }
 
+/// With a quorum of logs the last member cannot go on alone (MC-Q2); if the others have left as
+/// they asked, that is no error.
+struct DurableByQuorum : testing::Test {
+  void SetUp() override {
+    group.send(20);
+    ASSERT_TRUE(group.run_until_all_delivered(60));
+  }
+  void leave(Rank rank) {
+    group.world.on(rank, [this, rank] { group.members[rank].group->leave(); });
+    ASSERT_TRUE(run_until_ended(rank));
+    EXPECT_NO_THROW(group.members[rank].group->check());
+    group.members[rank].dead = true;
+  }
+  bool run_until_ended(Rank rank) {
+    return group.world.run_until([this, rank] { return group.members[rank].group->ended(); },
+                                 1'000'000'000);
+  }
+  DurableGroup::Disks disks = DurableGroup::make_disks(3, 1);
+  DurableGroup group{disks, 1, "a", sim::profile("ib100"), {}, {}, true};
+};
+
+TEST_F(DurableByQuorum, IsStoppedByLeavesOneAfterTheOther) {
+  leave(0);
+  group.send(5);
+  ASSERT_TRUE(group.run_until_all_delivered(70));
+  leave(1);
+  DurableMember& last = group.members[2];
+  ASSERT_TRUE(run_until_ended(2));
+  EXPECT_EQ(last.error, "");
+  EXPECT_NO_THROW(last.group->check());
+  EXPECT_TRUE(contains(last.cast->why_left(), "the other members have left"))
+      << last.cast->why_left();
+  EXPECT_EQ(last.cast->send({}), multicast::SendResult::ended);
+}
+
+TEST_F(DurableByQuorum, StopsWithAnErrorIfAMemberThatItNeedsHasFailed) {
+  leave(0);
+  group.crash(1);
+  DurableMember& last = group.members[2];
+  ASSERT_TRUE(run_until_ended(2));
+  EXPECT_TRUE(contains(last.error, "are no quorum of it, so this member stops")) << last.error;
+  EXPECT_EQ(last.cast->why_left(), "");
+}
+
 TEST(DurableGroup, ReplaysItsLogAndGoesOnBehindIt) {
   auto disks = DurableGroup::make_disks(3, 1);
   std::vector<std::string> all;

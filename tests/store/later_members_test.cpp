@@ -160,7 +160,7 @@ TEST(StoreLaterMembers, MustHaveBeenExpected) {
     return what_is_thrown_by([&] { const GroupMembers alone(*late, most); });
   };
   EXPECT_EQ(late->founders(), kFounders);
-  EXPECT_TRUE(contains(thrown_with(0), "is the 4th member that has come"));
+  EXPECT_TRUE(contains(thrown_with(0), "with this process 4 members have come so far"));
   EXPECT_TRUE(contains(thrown_with(kFounders), "at most 3 are expected"));
   EXPECT_TRUE(contains(thrown_with(kFounders - 1), "most is 2, and must be 3"));
   EXPECT_TRUE(contains(thrown_with(kMaxMembers + 1), "kMaxMembers"));

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "fabric/system.hpp"
+#include "support/protocol_state.hpp"
 
 namespace dunlin::test {
 
@@ -52,6 +53,25 @@ Process::Process(const std::function<int(Parent&)>& body) {
       return 1;
     }
   });
+}
+
+std::string Process::receive_line() {
+  if (!line_.has_line())
+    wait_readable(line_.descriptor(), "a line of process " + std::to_string(pid()));
+  return line_.receive_line();
+}
+
+std::string Process::receive_line_with(std::string_view words) {
+  std::string line;
+  do line = receive_line();
+  while (!line.empty() && line.find(words) == std::string::npos);
+  return line;
+}
+
+int Process::exit_code() {
+  if (child_.running())
+    wait_readable(child_.descriptor(), "the end of process " + std::to_string(pid()));
+  return child_.wait().exit_code();
 }
 
 std::string Process::receive_all_lines() {

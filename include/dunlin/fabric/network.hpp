@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,11 @@ struct NetworkJoinOptions {
   /// How long to wait for the others; then Error, which names the missing ones.
   std::uint32_t timeout_ms = 10'000;
   /// Silence after which a peer counts as failed though its connection is open (stopped, hung
-  /// outside poll(), or behind a cut link); 0 never. A closed connection is noticed at once.
-  std::uint32_t silence_timeout_ms = 1'000;
+  /// outside poll(), or behind a cut link); 0 never. A closed connection is noticed at once. None:
+  /// never if a launcher has placed this member, because mpirun and srun watch the processes;
+  /// otherwise kSilenceTimeoutMs.
+  std::optional<std::uint32_t> silence_timeout_ms = {};
+  static constexpr std::uint32_t kSilenceTimeoutMs = 1'000;
   /// Where the members meet: "host:port", "[v6]:port" or "unix:NAME". The member that can bind it
   /// serves the others.
   std::string rendezvous = {};
@@ -49,6 +53,10 @@ struct NetworkJoinOptions {
   /// The address of this host that peers connect to. Empty: over tcp and ofi, the one from which
   /// this host reaches the rendezvous, or the others; over verbs, any of the device's.
   std::string address = {};
+
+  [[nodiscard]] std::uint32_t silence_ms() const noexcept {
+    return silence_timeout_ms.value_or(kSilenceTimeoutMs);
+  }
 };
 
 }  // namespace dunlin

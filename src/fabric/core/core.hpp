@@ -129,8 +129,9 @@ class FabricCore {
   void hasten_beats() noexcept;
 
   // --- for backends: failures --------------------------------------------------------------------
-  /// The peer has failed: only from within poll().
-  void fail(Rank peer, const std::string& how);
+  /// The peer has failed: only from within poll(). `silent_ns`: it was silent for so long; 0: it
+  /// was noticed otherwise.
+  void fail(Rank peer, const std::string& how, std::uint64_t silent_ns = 0);
   /// The connection to the peer has ended: it has left, or failed as `how` says.
   void on_end(Rank peer, const std::string& how);
   /// As fail(), at the end of this poll() or in the next one.
@@ -139,6 +140,8 @@ class FabricCore {
   [[nodiscard]] bool failing(Rank peer) const noexcept { return states_[peer].failing; }
   [[nodiscard]] bool leaves(Rank peer) const noexcept { return states_[peer].leaves; }
   [[nodiscard]] bool expelled(Rank peer) const noexcept { return states_[peer].expelled; }
+  /// fence() has killed the peer's process, so long after this member closed the connection.
+  void on_killed(Rank peer, pid_t process, std::uint64_t after_ns) noexcept;
 
   // --- for backends: waiting ---------------------------------------------------------------------
   [[nodiscard]] Sleeper& sleeper() noexcept { return *sleeper_; }
@@ -170,6 +173,9 @@ class FabricCore {
     bool leaves = false;     // was expelled because it wanted to go
     bool says_goodbye = false;
     bool touches_nothing = false;  // by its own word
+    pid_t killed = 0;              // its process, by fence(); 0: it was not
+    std::uint64_t killed_after_ns = 0;
+    bool kill_told = false;
     std::vector<Offer> offers;
   };
 
@@ -198,7 +204,8 @@ class FabricCore {
   // failures.cpp
   void expel(Rank peer, std::string why, Parting how);
   void part_with(Rank peer) noexcept;
-  void announce_failure(Rank peer, std::string how);
+  void announce_failure(Rank peer, std::string how, std::uint64_t silent_ns = 0);
+  void announce_kills();
   void beat() noexcept;
   void check_silence();
 
@@ -231,6 +238,7 @@ class FabricCore {
   std::size_t handled_ = 0;  // in this poll()
   std::vector<std::pair<Rank, std::string>> failing_soon_;
   std::vector<Rank> expelled_;  // and no event has said so
+  bool must_announce_kills_ = false;
   bool must_match_ = false;
   bool must_drain_ = false;
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "assert.hpp"
 #include "fabric/core/core.hpp"
@@ -26,7 +27,7 @@ std::string FabricCore::name_of(Rank peer) const {
 
 /// First comes what the peer has still said. Its closed connection tells the peer as well, should
 /// it come back to life.
-void FabricCore::fail(Rank peer, const std::string& how) {
+void FabricCore::fail(Rank peer, const std::string& how, std::uint64_t silent_ns) {
   PeerState& state = states_[peer];
   if (state.failing) return;
   state.failing = true;
@@ -34,7 +35,7 @@ void FabricCore::fail(Rank peer, const std::string& how) {
   match_waiting();  // a refusal is told, though the peer has gone since
   const std::string text = name_of(peer) + " failed: " + how;
   part_with(peer);
-  announce_failure(peer, text);
+  announce_failure(peer, text, silent_ns);
 }
 
 void FabricCore::on_end(Rank peer, const std::string& how) {
@@ -74,14 +75,43 @@ void FabricCore::part_with(Rank peer) noexcept {
 }
 
 /// Once a peer, however often it fails.
-void FabricCore::announce_failure(Rank peer, std::string how) {
+void FabricCore::announce_failure(Rank peer, std::string how, std::uint64_t silent_ns) {
   DUNLIN_ASSERT_ALWAYS(states_[peer].parted,
                        "FAB-X4: the connection is closed before the failure is announced");
   Fabric::Peer& failing = fabric_.peers_[peer];
   if (!failing.failed) failing.failure = std::move(how);
   failing.failed = true;
   if (std::exchange(states_[peer].announced, true)) return;
-  emit({.kind = Event::Kind::peer_failed, .peer = peer, .region = {}, .text = failing.failure});
+  emit({.kind = Event::Kind::peer_failed,
+        .peer = peer,
+        .region = {},
+        .text = failing.failure,
+        .after_ns = silent_ns});
+}
+
+void FabricCore::on_killed(Rank peer, pid_t process, std::uint64_t after_ns) noexcept {
+  PeerState& state = states_[peer];
+  if (state.killed != 0) return;
+  state.killed = process;
+  state.killed_after_ns = after_ns;
+  must_announce_kills_ = true;
+  must_attend();
+}
+
+void FabricCore::announce_kills() {
+  for (Rank peer = 0; peer < size(); ++peer) {
+    PeerState& state = states_[peer];
+    if (state.killed == 0 || std::exchange(state.kill_told, true)) continue;
+    const std::string text = name_of(peer) + " was killed: its process " +
+                             std::to_string(state.killed) +
+                             " is none of the members any more, and did not give up the memory of "
+                             "this member";
+    emit({.kind = Event::Kind::peer_killed,
+          .peer = peer,
+          .region = {},
+          .text = text,
+          .after_ns = state.killed_after_ns});
+  }
 }
 
 // --- signs of life -------------------------------------------------------------------------------
@@ -124,9 +154,10 @@ void FabricCore::check_silence() {
   for (Rank peer = 0; peer < size(); ++peer) {
     if (peer == rank() || states_[peer].failing || !linked(peer)) continue;
     if (detector_.silent(peer, backend_->signs_of_life(peer)))
-      fail(peer, "it has shown no sign of life for " +
-                     std::to_string(silence_timeout_ns_ / kNsPerMs) +
-                     " ms: the process is stopped or does not call poll(), or the network is cut");
+      fail(peer,
+           "it has shown no sign of life for " + std::to_string(silence_timeout_ns_ / kNsPerMs) +
+               " ms: the process is stopped or does not call poll(), or the network is cut",
+           silence_timeout_ns_);
   }
 }
 

@@ -80,6 +80,7 @@ void FabricCore::perform_duties() {
     for (Rank peer = 0; peer < size(); ++peer) backend_->drain(peer);
   for (const auto& [peer, how] : std::exchange(failing_soon_, {})) fail(peer, how);
   for (const Rank peer : std::exchange(expelled_, {})) announce_failure(peer, {});
+  if (std::exchange(must_announce_kills_, false)) announce_kills();
   match_waiting();
 }
 

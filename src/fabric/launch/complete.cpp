@@ -68,6 +68,11 @@ std::string Completion::run() {
       open_.address = *address;
       note("address " + *address + " (DUNLIN_ADDRESS)");
     }
+  if (!open_.silence_timeout_ms && job_) {
+    open_.silence_timeout_ms = 0;
+    note("no member is given up for its silence, because " + job_->title +
+         " watches the processes");
+  }
   return text_;
 }
 

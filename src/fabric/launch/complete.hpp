@@ -12,7 +12,8 @@
 namespace dunlin::launch {
 
 /// Fills each of these options that is empty: group, members, names, name, rank (kAnyRank is
-/// empty), rendezvous, secret, tls and address. Says in a sentence what was taken from where; empty
+/// empty), rendezvous, secret, tls and address, and silence_timeout_ms if any of these came from a
+/// launcher. Says in a sentence what was taken from where; empty
 /// if nothing was.
 [[nodiscard]] std::string complete(NetworkJoinOptions& open, const Environment& environment = {});
 

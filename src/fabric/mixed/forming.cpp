@@ -92,7 +92,7 @@ void Forming::ensure_links() const {
 /// As over streams: a newcomer calls all ranks below its own, and is called by those above.
 void Forming::begin_links() {
   ensure_links();
-  shm::Identity self = shm::identity_of(*entry_, setup_.names, options_.silence_timeout_ms);
+  shm::Identity self = shm::identity_of(*entry_, setup_.names, options_.silence_ms());
   self.fabric = "auto";
   linking_.emplace(std::move(self), own_.access(), shm::key_of(within_host(entry_->admission)));
   linking_->listen_at(own_.take_listener());
@@ -135,7 +135,7 @@ std::unique_ptr<Fabric> Forming::make() {
                              .group = entry_->group,
                              .rank = entry_->rank(),
                              .names = setup_.names,
-                             .silence_timeout_ms = options_.silence_timeout_ms,
+                             .silence_timeout_ms = options_.silence_ms(),
                              .formed_by_ns = deadline_ns_,
                              .our_proofs = std::move(our_proofs_),
                              .their_proofs = std::move(their_proofs_),
@@ -149,7 +149,7 @@ std::unique_ptr<Fabric> Forming::make() {
                     .rank = entry_->rank(),
                     .names = setup_.names,
                     .absent = setup_.absent,
-                    .silence_timeout_ms = options_.silence_timeout_ms};
+                    .silence_timeout_ms = options_.silence_ms()};
   Parts parts{.own = std::move(own_),
               .host = nullptr,
               .network = std::make_unique<stream::StreamBackend>(std::move(streams)),

@@ -57,7 +57,7 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
   return {.network = std::move(transport),
           .rendezvous = rendezvous::rendezvous_options(options),
           .place = std::move(place),
-          .silence_timeout_ms = options.silence_timeout_ms,
+          .silence_timeout_ms = options.silence_ms(),
           .describe = describe(description, options.provider)};
 }
 
@@ -68,7 +68,7 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& given) {
   return std::make_unique<NetworkEntry>(
       NetworkEntry::Parts{.network = std::move(transport),
                           .timeout_ms = options.timeout_ms,
-                          .silence_timeout_ms = options.silence_timeout_ms,
+                          .silence_timeout_ms = options.silence_ms(),
                           .describe = describe(network.description, options.provider)});
 }
 

@@ -46,7 +46,8 @@ void ShmBackend::hear_last_word(Rank from) {
     const bool is_packet = received.kind == Received::Kind::packet;
     if (is_packet && received.packet.type == PacketType::leave) core().on_leave(from);
     if (is_packet && received.packet.type == PacketType::part) core().on_part(from);
-    if (received.kind == Received::Kind::closed || core().touches_nothing(from)) {
+    if (received.kind == Received::Kind::closed) contacts_[from].hung_up = true;
+    if (contacts_[from].hung_up || core().touches_nothing(from)) {
       core().sleeper().forget(parting.get());
       shutdown(parting.get(), SHUT_RDWR);
       parting.close();
@@ -57,11 +58,13 @@ void ShmBackend::hear_last_word(Rank from) {
 }
 
 void ShmBackend::handle_packet(Rank from, Received& received) {
-  if (received.kind == Received::Kind::closed)
+  if (received.kind == Received::Kind::closed) {
+    contacts_[from].hung_up = true;
     return core().on_end(
         from,
         "its connection closed: the process exited or was killed, or has given us up for "
         "silent");
+  }
   if (received.kind == Received::Kind::no_descriptors)
     return core().fail(from,
                        "the region that it announced could not be taken: " + out_of_descriptors());

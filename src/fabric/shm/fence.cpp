@@ -48,6 +48,8 @@ Fenced ShmBackend::fence(Rank peer) noexcept {
   pollfd ended{.fd = contact.process.get(), .events = POLLIN, .revents = 0};
   if (::poll(&ended, 1, 0) == 1) return Fenced::yes;
   const long killed = syscall(SYS_pidfd_send_signal, contact.process.get(), SIGKILL, nullptr, 0);
+  const bool was_alive = !contact.hung_up;  // else its process was ending already
+  if (killed == 0 && was_alive) core().on_killed(peer, pid, now_ns() - contact.parted_ns);
   return killed == 0 || errno == ESRCH ? Fenced::not_yet : Fenced::never;
 }
 

@@ -127,6 +127,7 @@ std::string ShmBackend::detail_of(Rank peer) const {
 /// that was expelled may be alive and well, and is listened to until it says the same (fence()).
 void ShmBackend::part(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
+  contact.parted_ns = now_ns();
   Packet farewell;
   farewell.type = PacketType::part;
   static_cast<void>(send_packet(contact.link.socket.get(), farewell));
@@ -135,7 +136,6 @@ void ShmBackend::part(Rank peer) noexcept {
   if (core().touches_nothing(peer)) contact.process.close();  // no need to fence it
   if (!is_heard) return core().sleeper().forget(contact.link.socket.get());
   contact.parting = std::move(contact.link.socket);
-  contact.parted_ns = now_ns();
 }
 
 /// Messages that the peer has sent before may still be in its ring: the core has it drained first,

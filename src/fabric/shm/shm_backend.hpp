@@ -115,7 +115,8 @@ class ShmBackend final : public FabricBackend {
     MessageRing* ring = nullptr;  // of ours, for its messages; null: it has not come
     Descriptor process;           // by which it can be killed, and its end seen
     Descriptor parting;           // of a peer that was expelled, until its last word
-    std::uint64_t parted_ns = 0;
+    std::uint64_t parted_ns = 0;  // when its connection was closed
+    bool hung_up = false;         // by the peer, or by the end of its process
     MessageReceiver receiver;
     std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
     std::deque<Outgoing> outgoing;

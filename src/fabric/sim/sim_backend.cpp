@@ -276,7 +276,9 @@ void SimBackend::handle_failures() {
     const Link& from = link_from(failure.peer);
     const bool heard_since =
         !failure.closed && from.silence_generation != failure.silence_generation;
-    if (!heard_since) core().fail(failure.peer, failure.how);
+    const std::uint64_t silent_ns =
+        failure.closed ? 0 : static_cast<std::uint64_t>(to_ns(world_.costs.silence_timeout));
+    if (!heard_since) core().fail(failure.peer, failure.how, silent_ns);
   }
 }
 

@@ -56,7 +56,7 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
                                                     members),
           .rendezvous = rendezvous::rendezvous_options(options),
           .place = std::move(place),
-          .silence_timeout_ms = options.silence_timeout_ms,
+          .silence_timeout_ms = options.silence_ms(),
           .describe = std::move(description)};
 }
 
@@ -67,7 +67,7 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
   return std::make_unique<NetworkEntry>(NetworkEntry::Parts{
       .network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), 1),
       .timeout_ms = options.timeout_ms,
-      .silence_timeout_ms = options.silence_timeout_ms,
+      .silence_timeout_ms = options.silence_ms(),
       .describe = std::move(description)});
 }
 

@@ -60,7 +60,7 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
   return {.network = std::move(transport),
           .rendezvous = rendezvous::rendezvous_options(options),
           .place = place,
-          .silence_timeout_ms = options.silence_timeout_ms,
+          .silence_timeout_ms = options.silence_ms(),
           .describe = describe(place, made_transport)};
 }
 
@@ -72,7 +72,7 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
   return std::make_unique<NetworkEntry>(
       NetworkEntry::Parts{.network = std::move(transport),
                           .timeout_ms = options.timeout_ms,
-                          .silence_timeout_ms = options.silence_timeout_ms,
+                          .silence_timeout_ms = options.silence_ms(),
                           .describe = describe({}, made_transport)});
 }
 

@@ -1,8 +1,9 @@
 // A barrier: nobody starts a round before everybody has finished the one before. Members count
-// what they have finished; the leader, row 0, lets all pass once the slowest has caught up. Start
-// three of it:
+// what they have finished; row 0 lets all pass once the slowest has caught up. Row 0 is fixed: if
+// that member dies, nobody takes its place, because a table elects no leader (docs/table.md).
+// Start three of it:
 //
-//     for i in 1 2 3; do ./leader_barrier & done; wait
+//     for i in 1 2 3; do ./barrier & done; wait
 
 #include <iostream>
 
@@ -17,10 +18,10 @@ constexpr std::uint32_t kTimeoutMs = 60'000;
 
 struct Row {
   dunlin::Cell<int> finished;
-  dunlin::Cell<int> released;  // of the leader only
+  dunlin::Cell<int> released;  // of row 0 only
 };
 
-void lead(dunlin::Table<Row>& table) {
+void release_rounds(dunlin::Table<Row>& table) {
   table.when(dunlin::min(&Row::finished) > dunlin::mine(&Row::released)).recurrent([](auto& t) {
     t.mine().released = t.mine().released + 1;
     t.push(&Row::released);
@@ -35,9 +36,9 @@ void finish_round(dunlin::Table<Row>& table) {
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::shm::join({.group = "leader_barrier", .members = 3});
+  const auto fabric = dunlin::shm::join({.group = "barrier", .members = 3});
   dunlin::Table<Row> table(fabric);
-  if (table.my_row() == 0) lead(table);
+  if (table.my_row() == 0) release_rounds(table);
 
   bool done = false;
   table.when(dunlin::row(0, &Row::released) >= dunlin::mine(&Row::finished))
