@@ -283,6 +283,9 @@ LivelinessLostStatus AnyWriter::liveliness_lost_status() const noexcept {
 }
 Status AnyWriter::status_changes() noexcept { return core_->take_changes(); }
 Status AnyWriter::peek_changes() const noexcept { return core_->changes(); }
+std::span<std::byte> AnyWriter::loan(const void* fields, std::size_t elements) {
+  return core_->loan(fields, elements);
+}
 void AnyWriter::on_status(std::function<void(Status)> handler) {
   core_->on_status = std::move(handler);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include <dunlin/pubsub/limits.hpp>
@@ -19,7 +20,8 @@ ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const Type
       filter_(std::move(filter)),
       holds_(qos.reliability.kind == Reliability::Kind::reliable &&
              qos.history.kind == History::Kind::keep_all),
-      room_(qos.limits.max_samples) {
+      room_(qos.limits.max_samples),
+      most_instances_(qos.limits.max_instances) {
   if (!type_->plain) scratch_ = type_->make();
 }
 
@@ -62,11 +64,12 @@ ReaderInstance* ReaderCore::instance_of(const void* object, bool make) {
   if (const auto found = instances_.find(key); found != instances_.end())
     return found->second.get();
   if (!make) return nullptr;
-  if (instances_.size() >= qos_.limits.max_instances) reclaim_instance();
+  reclaim_instances(qos_.limits.max_instances - 1);
   if (instances_.size() >= qos_.limits.max_instances) {
     ++rejected_status.total_count;
     changed(Status::sample_rejected);
-    return nullptr;
+    // A reliable reader takes this one, and is full then.
+    if (qos_.reliability.kind != Reliability::Kind::reliable) return nullptr;
   }
   auto instance = std::make_unique<ReaderInstance>();
   instance->handle = next_handle_++;
@@ -87,16 +90,16 @@ InstanceHandle ReaderCore::lookup(const void* key_holder) const {
   return found == instances_.end() ? 0 : found->second->handle;
 }
 
-/// Makes room for another one, if one has ended and no reader needs it.
-void ReaderCore::reclaim_instance() {
-  const auto over = std::ranges::find_if(instances_, [](const auto& entry) {
-    const ReaderInstance& instance = *entry.second;
-    return instance.cached == 0 && instance.writers.empty() &&
-           instance.state != InstanceState::alive;
-  });
-  if (over == instances_.end()) return;
-  type_->destroy(over->second->key_holder);
-  instances_.erase(over);
+/// Instances go that have ended and that no reader needs, until there are at most so many.
+void ReaderCore::reclaim_instances(std::size_t most) {
+  for (auto one = instances_.begin(); instances_.size() > most && one != instances_.end();) {
+    const ReaderInstance& instance = *one->second;
+    const bool is_over =
+        instance.cached == 0 && instance.writers.empty() && instance.state != InstanceState::alive;
+    if (is_over) type_->destroy(instance.key_holder);
+    one = is_over ? instances_.erase(one) : std::next(one);
+  }
+  if (instances_.size() <= qos_.limits.max_instances) most_instances_ = qos_.limits.max_instances;
 }
 
 void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
@@ -120,12 +123,14 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
       if (type_->raw && !type_->keyed) return key_only(in, *instance, object);
       if (owned(*instance, *in.writer))
         end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
-      return;
+      break;
     case Kind::unregister:
-      return forget_writer(*instance, *in.writer, now_ns);
+      forget_writer(*instance, *in.writer, now_ns);
+      break;
     default:
       return;
   }
+  reclaim_instances(qos_.limits.max_instances);
 }
 
 /// Whether samples of that writer count for the instance, which it may take over by this.
@@ -207,7 +212,10 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
                               const RemoteWriter& writer, const MessageHeader& header,
                               std::uint64_t received_ns) {
   instance.deadline_ns = kInfiniteNs;
-  if (instance.state != InstanceState::alive) return;
+  const bool changes =
+      instance.state == InstanceState::alive ||
+      (instance.state == InstanceState::no_writers && state == InstanceState::disposed);
+  if (!changes) return;
   instance.state = state;
   const SampleInfo info{
       .valid_data = false,
@@ -365,6 +373,7 @@ std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<
     ++slot->loans;
     if (take) unlink(*slot);
   }
+  reclaim_instances(qos_.limits.max_instances);
   return slots.size();
 }
 
@@ -400,6 +409,7 @@ void ReaderCore::went_silent(RemoteWriter& writer, std::uint64_t now_ns) {
 
 void ReaderCore::forget(RemoteWriter& writer, std::uint64_t now_ns) {
   for (const auto& [key, instance] : instances_) forget_writer(*instance, writer, now_ns);
+  reclaim_instances(qos_.limits.max_instances);
 }
 
 void ReaderCore::heard_again() {

@@ -92,13 +92,16 @@ class ReaderCore {
   /// Fires what is due.
   void check_time(std::uint64_t now_ns);
   [[nodiscard]] std::uint64_t next_due_ns() const noexcept { return next_due_ns_; }
-  /// Whether the topic has to wait for this reader.
+  /// Whether the topic has to wait for this reader: its cache is full, or the message before this
+  /// one was the first of an instance too many.
   [[nodiscard]] bool is_full() const noexcept {
-    return holds_ && cached_ >= room_ && !dropped_ && !closed_;
+    const bool lacks_room = (holds_ && cached_ >= room_) || instances_.size() > most_instances_;
+    return lacks_room && !dropped_ && !closed_;
   }
   /// A full one takes as many more, until it has no more than usual again.
   void make_room() noexcept {
     if (cached_ >= room_) room_ = cached_ + qos_.limits.max_samples;
+    most_instances_ = std::max(most_instances_, instances_.size());
   }
   /// PUB-S1: it is full for so long that it is given up.
   void drop() noexcept;
@@ -165,7 +168,7 @@ class ReaderCore {
   ReaderSlot* store(ReaderInstance& instance, const void* object, const SampleInfo& info);
   [[nodiscard]] ReaderSlot* free_slot();
   void unlink(ReaderSlot& slot) noexcept;
-  void reclaim_instance();
+  void reclaim_instances(std::size_t most);
   [[nodiscard]] bool selected(const Selection& selection, const ReaderSlot& slot,
                               std::uint64_t now_ns) const noexcept;
   void due_at(std::uint64_t time_ns) noexcept {
@@ -188,7 +191,8 @@ class ReaderCore {
   ReaderSlot* oldest_ = nullptr;
   ReaderSlot* newest_ = nullptr;
   std::uint32_t cached_ = 0;
-  std::uint32_t room_;  // samples that it may cache
+  std::uint32_t room_;          // samples that it may cache
+  std::size_t most_instances_;  // that it may have, before it is full
 
   std::unordered_map<std::string_view, std::unique_ptr<ReaderInstance>> instances_;
   ReaderInstance* only_ = nullptr;  // of a topic without keys

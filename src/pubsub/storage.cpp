@@ -25,7 +25,10 @@ void Storage::drop(Place place, std::uint64_t adding) {
 }
 
 void Storage::remove(Place place) {
+  const auto newest = newest_.find(place->header.key_hash);
+  if (newest != newest_.end() && newest->second == place) newest_.erase(newest);
   place->writer.reset();
+  place->unregistered.clear();
   if (free_.empty())
     free_.splice(free_.end(), samples_, place);
   else
@@ -68,8 +71,13 @@ Storage::Place Storage::make_place(std::uint64_t key_hash, std::size_t bytes) {
 }
 
 void Storage::add(const Incoming& in, const std::shared_ptr<RemoteWriter>& writer) {
+  if (in.header.kind == Kind::unregister) return note_unregistered(in.header.key_hash, writer);
   expire(in.received_ns, in.header.key_hash);
-  Stored& stored = *make_place(in.header.key_hash, in.payload.size());
+  // Its node stays, also if the sample before it goes now.
+  Place& newest = newest_.try_emplace(in.header.key_hash).first->second;
+  newest = samples_.end();
+  newest = make_place(in.header.key_hash, in.payload.size());
+  Stored& stored = *newest;
   stored.header = in.header;
   stored.writer = writer;
   stored.received_ns = in.received_ns;
@@ -79,6 +87,16 @@ void Storage::add(const Incoming& in, const std::shared_ptr<RemoteWriter>& write
   stored.number = ++added_;
   stored.dropped_at = 0;
   bytes_ += in.payload.size();
+}
+
+/// Those that are gone have unregistered all their instances anyway.
+void Storage::note_unregistered(std::uint64_t key_hash,
+                                const std::shared_ptr<RemoteWriter>& writer) {
+  const auto newest = newest_.find(key_hash);
+  if (newest == newest_.end()) return;
+  auto& all = newest->second->unregistered;
+  std::erase_if(all, [&](const auto& one) { return one->gone || one == writer; });
+  all.push_back(writer);
 }
 
 // --- a late reader's way -------------------------------------------------------------------------
@@ -94,6 +112,12 @@ const Storage::Stored* Storage::next(WayPlace way) noexcept {
           is_injected(FaultInjection::overtaken_is_passed_over)))
     ++way->next;
   return way->next != samples_.end() ? &*way->next : nullptr;
+}
+
+bool Storage::lies_ahead(WayPlace way, std::uint64_t key_hash) const noexcept {
+  const auto newest = newest_.find(key_hash);
+  return newest != newest_.end() && way->next != samples_.end() &&
+         way->next->number <= newest->second->number;
 }
 
 void Storage::end_way(WayPlace way) {

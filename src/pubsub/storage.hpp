@@ -34,6 +34,8 @@ class Storage {
     std::uint64_t position = 0;
     std::uint64_t order_position = 0;
     std::vector<std::byte> payload;
+    /// Writers that unregistered the instance behind this sample, while it was its newest one.
+    std::vector<std::shared_ptr<RemoteWriter>> unregistered;
     std::uint64_t number = 0;      // ascending
     std::uint64_t dropped_at = 0;  // the last way that had begun then, and 1; 0: it is kept
     [[nodiscard]] bool kept() const noexcept { return dropped_at == 0; }
@@ -50,7 +52,8 @@ class Storage {
         max_bytes_(qos.max_bytes),
         max_age_ns_(qos.max_age_ns) {}
 
-  /// A sample of that writer, `in.writer`.
+  /// A sample of that writer, `in.writer`. An unregister is no sample: it is noted at the newest
+  /// stored sample of its instance, if there is one.
   void add(const Incoming& in, const std::shared_ptr<RemoteWriter>& writer);
   /// Samples that are too old at that time go.
   void expire(std::uint64_t now_ns) { expire(now_ns, 0); }
@@ -73,6 +76,8 @@ class Storage {
   /// It has been given; requires that next() found it.
   void pass(WayPlace way) noexcept { ++way->next; }
   void end_way(WayPlace way);
+  /// Whether the newest sample of that instance lies before the way's end still.
+  [[nodiscard]] bool lies_ahead(WayPlace way, std::uint64_t key_hash) const noexcept;
   /// Overtaken samples that all ways have passed go.
   void let_go_of_overtaken();
   /// So many samples are overtaken that no more may be added before readers have gone on.
@@ -90,6 +95,7 @@ class Storage {
   void expire(std::uint64_t now_ns, std::uint64_t adding);
   [[nodiscard]] std::uint64_t first_needed() const noexcept;
   void remove(Place place);
+  void note_unregistered(std::uint64_t key_hash, const std::shared_ptr<RemoteWriter>& writer);
 
   History history_;
   std::uint32_t max_samples_;
@@ -102,6 +108,7 @@ class Storage {
   Place oldest_ = samples_.end();  // that is kept
   std::list<Stored> free_;         // one at most: the node and its buffer are used again
   std::unordered_map<std::uint64_t, std::deque<Place>> by_key_;  // of keep_last only
+  std::unordered_map<std::uint64_t, Place> newest_;              // of each key, overtaken ones too
   std::list<Way> ways_;
   std::uint64_t ways_begun_ = 0;
   std::map<std::uint64_t, Place> overtaken_;  // by number

@@ -200,7 +200,10 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
     }
   }
   if (storage_) storage_->add(in, writer);
-  if (log_history_) note_in_log(header, payload.size(), *writer);
+  if (header.kind == Kind::unregister)
+    tell_of_unregister(in);
+  else if (log_history_)
+    note_in_log(header, payload.size(), *writer);
 }
 
 /// RLY-1: whether this is no sample of a client that was delivered before. Takes the client's stamp
@@ -234,6 +237,7 @@ void TopicCore::hear(Member& member, RemoteWriter& writer) {
   const auto heard = [this](RemoteWriter& one) {
     one.heard_ns = now_ns_;
     if (!std::exchange(one.silent, false)) return;
+    due_at(now_ns_ + one.qos.liveliness.lease_ns);  // while it was silent, no timer ran for it
     for (ReaderCore* const reader : one.readers) reader->heard_again();
   };
   heard(writer);

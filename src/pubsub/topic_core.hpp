@@ -196,6 +196,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     Storage::WayPlace way = {};                            // in memory,
     std::unique_ptr<LogWay> logged = {};                   // or in the log
     std::set<std::shared_ptr<RemoteWriter>> writers = {};  // of what it was given
+    std::uint64_t order_position = 0;                      // of the last sample that it was given
     bool has_all = false;
   };
   /// What readers are given of what is stored, in one poll.
@@ -205,7 +206,9 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     std::size_t samples = 0;
     std::size_t bytes = 0;
   };
+  void give(CatchingUp& one, const Incoming& in);
   void give_stored(CatchingUp& one, Budget& budget);
+  void tell_of_unregister(const Incoming& in);
   std::size_t give_stored(std::size_t& most_messages);
   void end_catching_up(CatchingUp& one);
   [[nodiscard]] bool waits_for_late_readers() const noexcept {

@@ -159,6 +159,27 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
   if (catching_up_.back().has_all) catching_up_.pop_back();
 }
 
+void TopicCore::give(CatchingUp& one, const Incoming& in) {
+  one.order_position = in.order_position;
+  try {
+    one.reader->receive(in, now_ns_);
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+/// Readers on their way hear of it behind the newest sample of the instance: those that have passed
+/// that one, now.
+void TopicCore::tell_of_unregister(const Incoming& in) {
+  if (!storage_) return;
+  for (CatchingUp& one : catching_up_) {
+    if (storage_->lies_ahead(one.way, in.header.key_hash)) continue;
+    Incoming behind = in;
+    behind.order_position = one.order_position;
+    give(one, behind);
+  }
+}
+
 /// As far as the reader has room, and there is something left of the budget. A way ends as soon as
 /// the reader has all: from there on it gets samples as they come (PUB-T2).
 void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
@@ -173,16 +194,17 @@ void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
     storage_->pass(one.way);
     if (!mismatch(stored->writer->qos, qos_.level, reader.qos()).empty()) continue;
     one.writers.insert(stored->writer);
-    const Incoming in{.header = stored->header,
-                      .payload = stored->payload,
-                      .writer = stored->writer.get(),
-                      .received_ns = stored->received_ns,
-                      .position = stored->position,
-                      .order_position = stored->order_position};
-    try {
-      reader.receive(in, now_ns_);
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
+    Incoming in{.header = stored->header,
+                .payload = stored->payload,
+                .writer = stored->writer.get(),
+                .received_ns = stored->received_ns,
+                .position = stored->position,
+                .order_position = stored->order_position};
+    give(one, in);
+    in.header.kind = Kind::unregister;
+    for (const auto& writer : stored->unregistered) {
+      in.writer = writer.get();
+      give(one, in);
     }
   }
   const bool is_over = is_injected(FaultInjection::way_ends_with_its_budget);

@@ -141,23 +141,20 @@ void TopicCore::give(CatchingUp& one, const multicast::Logged& logged) {
     payload = payload.subspan(kStampBytes);
   }
   LogWay& way = *one.logged;
-  const LogHistory::Counts before = way.passed;
-  ++way.passed.samples;
-  way.passed.bytes += payload.size();
-  if (header->kind != Kind::unregister) ++way.passed.position;
-  if (!log_history_->gives(before, way.place)) return;
+  if (header->kind != Kind::unregister) {  // which is no sample
+    const LogHistory::Counts before = way.passed;
+    ++way.passed.samples;
+    ++way.passed.position;
+    way.passed.bytes += payload.size();
+    if (!log_history_->gives(before, way.place)) return;
+  }
   if (!mismatch(writer->qos, qos_.level, one.reader->qos()).empty()) return;
   one.writers.insert(writer);
-  const Incoming in{.header = *header,
-                    .payload = payload,
-                    .writer = writer.get(),
-                    .received_ns = writer->received_ns(header->source_ns),
-                    .position = way.passed.position};
-  try {
-    one.reader->receive(in, now_ns_);
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
-  }
+  give(one, {.header = *header,
+             .payload = payload,
+             .writer = writer.get(),
+             .received_ns = writer->received_ns(header->source_ns),
+             .position = way.passed.position});
 }
 
 /// PUB-K4

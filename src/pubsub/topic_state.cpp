@@ -52,7 +52,13 @@ std::vector<std::byte> TopicCore::save() {
       if (one) add(one.get());
     readers += static_cast<std::uint32_t>(member.readers.size());
   }
-  if (storage_) storage_->each([&](const Storage::Stored& stored) { add(stored.writer.get()); });
+  std::size_t left = 0;
+  if (storage_)
+    storage_->each([&](const Storage::Stored& stored) {
+      add(stored.writer.get());
+      for (const auto& one : stored.unregistered) add(one.get());
+      left += 1 + stored.unregistered.size();
+    });
   if (log_history_)
     log_history_->each_writer([&](const LogHistory::Incarnation& one) { add(one.writer.get()); });
   writer.u32(static_cast<std::uint32_t>(writers.size()));
@@ -66,21 +72,27 @@ std::vector<std::byte> TopicCore::save() {
       write(writer,
             Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
-  std::size_t left = storage_ ? storage_->size() : 0;
   if (is_injected(FaultInjection::state_lacks_the_newest) && left > 0) --left;
   writer.u32(static_cast<std::uint32_t>(left));
   if (storage_) {
     writer.reserve(storage_->bytes() + storage_->size() * (kHeaderBytes + kMoreBytesASample) +
                    kMoreBytes);
-    storage_->each([&](const Storage::Stored& stored) {
-      if (left-- == 0) return;
-      writer.u32(places.at(stored.writer.get()));
-      write_header(writer, stored.header);
+    const auto save_one = [&](const Storage::Stored& stored, const RemoteWriter* of, Kind kind) {
+      if (left == 0) return;
+      --left;
+      MessageHeader header = stored.header;
+      header.kind = kind;
+      writer.u32(places.at(of));
+      write_header(writer, header);
       writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
       writer.u64(stored.position);
       writer.u64(stored.order_position);
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
       writer.bytes(stored.payload);
+    };
+    storage_->each([&](const Storage::Stored& stored) {
+      save_one(stored, stored.writer.get(), stored.header.kind);
+      for (const auto& one : stored.unregistered) save_one(stored, one.get(), Kind::unregister);
     });
   }
   if (log_history_) save_history(writer, places);
@@ -202,7 +214,8 @@ void TopicCore::replay(const multicast::Logged& logged) {
     if (log_history_) log_history_->pass_over(logged.record);
     return;
   }
-  if (header->kind != Kind::unregister) ++position_;
+  const bool is_sample = header->kind != Kind::unregister;
+  if (is_sample) ++position_;
   if (storage_)
     storage_->add({.header = *header,
                    .payload = payload,
@@ -210,7 +223,7 @@ void TopicCore::replay(const multicast::Logged& logged) {
                    .received_ns = now_ns_,
                    .position = position_},
                   writer->second);
-  if (log_history_) note_in_log(*header, payload.size(), *writer->second);
+  if (log_history_ && is_sample) note_in_log(*header, payload.size(), *writer->second);
 }
 
 }  // namespace dunlin::pubsub

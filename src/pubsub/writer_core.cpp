@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include <dunlin/pubsub/cdr.hpp>
+
 #include "pubsub/topic_core.hpp"
 
 namespace dunlin::pubsub {
@@ -79,7 +81,7 @@ void WriterCore::written(const MessageHeader& made) {
   sequence_ = made.sequence;
   loaned_ = nullptr;
   asserted_ns_ = topic->now_ns();
-  lost_ = false;
+  if (std::exchange(lost_, false)) topic->due_at(next_due_ns());
   if (qos_.deadline.period_ns == kInfiniteNs) return;
   if (made.kind == Kind::sample) {
     const std::uint64_t due_ns = asserted_ns_ + qos_.deadline.period_ns;
@@ -96,7 +98,27 @@ void* WriterCore::loan() noexcept {
   const auto room = topic->channel()->prepare(kHeaderBytes + type_->bytes);
   loaned_ = room.data();
   loaned_as_ = topic->channel()->prepared();
+  loaned_header_.reset();
   return loaned_ == nullptr ? nullptr : loaned_ + kHeaderBytes;
+}
+
+std::span<std::byte> WriterCore::loan(const void* fields, std::size_t elements) {
+  if (!active || closed_ || topic->channel() == nullptr || type_->encode_head == nullptr) return {};
+  loaned_header_ = header(Kind::sample, fields);
+  message_.resize(kHeaderBytes);
+  std::memcpy(message_.data(), &*loaned_header_, kHeaderBytes);
+  type_->encode_head(fields, elements, message_);
+  const std::size_t bytes = elements * type_->element_bytes;
+  const std::size_t all = round_up(message_.size() + bytes, cdr::kHeaderBytes);
+  const std::size_t padding = all - message_.size() - bytes;
+  message_[kHeaderBytes + cdr::kHeaderBytes - 1] = static_cast<std::byte>(padding);
+  const auto room = topic->channel()->prepare(all);
+  loaned_ = room.data();
+  loaned_as_ = topic->channel()->prepared();
+  if (loaned_ == nullptr) return {};
+  std::memcpy(loaned_, message_.data(), message_.size());
+  std::memset(loaned_ + all - padding, 0, padding);
+  return room.subspan(message_.size(), bytes);
 }
 
 void WriterCore::publish() noexcept {
@@ -105,8 +127,9 @@ void WriterCore::publish() noexcept {
     loaned_ = nullptr;
     return;
   }
-  const MessageHeader made = header(Kind::sample, loaned_ + kHeaderBytes);
-  std::memcpy(loaned_, &made, kHeaderBytes);
+  const MessageHeader made =
+      loaned_header_ ? *loaned_header_ : header(Kind::sample, loaned_ + kHeaderBytes);
+  if (!loaned_header_) std::memcpy(loaned_, &made, kHeaderBytes);
   topic->channel()->commit();
   written(made);
 }

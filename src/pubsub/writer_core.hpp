@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -23,6 +25,7 @@ class WriterCore {
 
   [[nodiscard]] WriteResult put(const void* sample, Kind kind, const ClientStamp* from = nullptr);
   [[nodiscard]] void* loan() noexcept;
+  [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
   void publish() noexcept;
   [[nodiscard]] WriteResult assert_liveliness();
 
@@ -63,7 +66,8 @@ class WriterCore {
   bool closed_ = false;
   std::uint64_t sequence_ = 0;
   std::byte* loaned_ = nullptr;
-  std::uint64_t loaned_as_ = 0;  // Channel::prepared()
+  std::uint64_t loaned_as_ = 0;                 // Channel::prepared()
+  std::optional<MessageHeader> loaned_header_;  // it is in its place already
   std::vector<std::byte> key_;
   std::vector<std::byte> message_;  // of samples that are not built in place
   std::uint64_t asserted_ns_ = 0;   // when it last showed that it is alive

@@ -118,6 +118,53 @@ TEST(CdrTest, EncodesArraysOfArraysAsAnotherEncoderDoes) {
             "0000");
 }
 
+enum class Colour : std::uint16_t { red = 1, green = 2 };
+struct Rows {
+  std::vector<std::uint8_t> bytes = {};
+  std::vector<double> doubles = {};
+  std::vector<Colour> colours = {};
+  std::vector<std::array<std::uint16_t, 2>> pairs = {};
+  std::array<std::array<bool, 2>, 2> flags = {};
+  std::vector<std::int64_t> none = {};
+  std::uint8_t last = 0;
+  friend bool operator==(const Rows&, const Rows&) = default;
+};
+
+/// Elements that are copied at once lie where single ones would.
+TEST(CdrTest, EncodesSequencesOfNumbersAsSingleNumbers) {
+  const Rows rows{.bytes = {1, 2, 3},
+                  .doubles = {1.5, -2},
+                  .colours = {Colour::red, Colour::green, Colour::red},
+                  .pairs = {{1, 2}, {3, 4}},
+                  .flags = {{{true, false}, {false, true}}},
+                  .none = {},
+                  .last = 9};
+  std::vector<std::byte> single;
+  pubsub::cdr::Encoder encoder(single, false);
+  encoder.number(std::uint32_t{3});
+  for (const auto one : rows.bytes) encoder.number(one);
+  encoder.number(std::uint32_t{2});
+  for (const auto one : rows.doubles) encoder.number(one);
+  encoder.number(std::uint32_t{3});
+  for (const auto one : rows.colours) encoder.number(one);
+  const std::size_t pairs = encoder.begin_delimited();
+  encoder.number(std::uint32_t{2});
+  for (const auto& pair : rows.pairs)
+    for (const auto one : pair) encoder.number(one);
+  encoder.end_delimited(pairs);
+  for (const auto& row : rows.flags)
+    for (const bool one : row) encoder.number(one);
+  encoder.number(std::uint32_t{0});
+  encoder.number(rows.last);
+  encoder.finish();
+  EXPECT_EQ(hex(encoded(rows)), hex(single));
+  EXPECT_EQ(decoded<Rows>(single), rows);
+  for (std::size_t length = 0; length < single.size(); ++length)
+    EXPECT_FALSE(decoded<Rows>(std::span(single).first(length))) << length;
+  single[single.size() - 12] = std::byte{2};  // a bool
+  EXPECT_FALSE(decoded<Rows>(single));
+}
+
 TEST(CdrTest, DecodesWhatItEncoded) {
   EXPECT_EQ(decoded<Note>(encoded(kNote)), kNote);
   const Opt opt{.a = 9, .b = -1, .c = "c", .d = 4};

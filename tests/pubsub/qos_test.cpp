@@ -212,6 +212,14 @@ TEST(QosTest, LosesTheLivelinessOfAWriterThatAssertsNothing) {
   pair.all.world.on(0, [&] { EXPECT_EQ(pair.writer->assert_liveliness(), WriteResult::written); });
   pair.all.run_for(kMs);
   EXPECT_EQ(pair.reader->liveliness_changed_status().alive_count, 1U);
+  pair.all.run_for(6 * kMs);
+  EXPECT_EQ(pair.reader->liveliness_changed_status().not_alive_count, 1U) << "each time";
+  EXPECT_EQ(pair.writer->liveliness_lost_status().total_count, 2U);
+  ASSERT_EQ(pair.write({.number = 2}), WriteResult::written);
+  EXPECT_EQ(pair.reader->liveliness_changed_status().alive_count, 1U);
+  pair.all.run_for(6 * kMs);
+  EXPECT_EQ(pair.reader->liveliness_changed_status().not_alive_count, 1U);
+  EXPECT_EQ(pair.writer->liveliness_lost_status().total_count, 3U);
 }
 
 TEST(QosTest, KeepsAnAutomaticWriterAliveAndNoticesItsCrash) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -45,16 +44,23 @@ class Encoder {
   template <Primitive T>
   void number(T value) {
     align(sizeof(T));
-    std::array<std::byte, sizeof(T)> bytes{};
-    std::memcpy(bytes.data(), &value, sizeof(T));
-    for (const std::byte byte : bytes) to_.push_back(byte);
+    const std::size_t at = to_.size();
+    to_.resize(at + sizeof(T));
+    std::memcpy(to_.data() + at, &value, sizeof(T));
+  }
+  /// As many single ones would be: behind the first one, no padding is between them.
+  template <Primitive T>
+  void numbers(std::span<const T> values) {
+    if (values.empty()) return;
+    align(sizeof(T));
+    bytes(std::as_bytes(values));
   }
   void bytes(std::span<const std::byte> content) {
     to_.insert(to_.end(), content.begin(), content.end());
   }
   void align(std::size_t bytes) {
     const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
-    while ((to_.size() - begin_) % unit != 0) to_.push_back(std::byte{});
+    to_.resize(begin_ + round_up(to_.size() - begin_, unit));
   }
   /// A delimiter, filled in by end_delimited().
   [[nodiscard]] std::size_t begin_delimited() {
@@ -105,6 +111,14 @@ class Decoder {
     }
     at_ += sizeof(T);
     return value;
+  }
+  /// Each byte of a bool must be looked at.
+  template <Primitive T>
+  requires(!std::is_same_v<T, bool>) void numbers(std::span<T> values) {
+    if (values.empty()) return;
+    align(sizeof(T));
+    const auto from = bytes(values.size_bytes());
+    if (good_) std::memcpy(values.data(), from.data(), from.size());
   }
   [[nodiscard]] std::span<const std::byte> bytes(std::size_t count) {
     if (!has(count)) return {};

@@ -192,6 +192,10 @@ class AnyWriter {
   void publish() noexcept;
 
   [[nodiscard]] bool ready() const noexcept;
+  /// Likewise, of a type with encode_head: where to build the elements of its last member. Its
+  /// data() is null if there is no room now, for other types, and for more than the ring takes in
+  /// place (TopicQos::ring_bytes).
+  [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
   [[nodiscard]] std::string why_refused() const;
   /// Asserts the liveliness of this writer, or of all, as its policy says.
   [[nodiscard]] WriteResult assert_liveliness();

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -97,6 +98,18 @@ class DataWriter {
     static_assert(detail::is_plain<T>(),
                   "dunlin: only plain types are built in place; write() the others.");
     return static_cast<T*>(writer_.loan());
+  }
+  /// The same for a final struct whose last member is a sequence of numbers of at most 4 bytes: it
+  /// gets so many elements, which are built in the ring. The other members are those of `fields`.
+  /// The result's data() is null if there is no room now, and if the sample is too large for its
+  /// ring: write() such samples.
+  [[nodiscard]] auto loan(const T& fields, std::size_t elements) {
+    static_assert(detail::ends_with_sequence<T>(),
+                  "dunlin: only a sequence of numbers of at most 4 bytes, at the end of a final "
+                  "struct, is built in place; write() the others.");
+    using Element = typename detail::LastElement<T>::type;
+    const std::span<std::byte> room = writer_.loan(&fields, elements);
+    return std::span(reinterpret_cast<Element*>(room.data()), room.size() / sizeof(Element));
   }
   void publish() noexcept { writer_.publish(); }
 

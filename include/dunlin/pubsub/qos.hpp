@@ -44,8 +44,10 @@ struct History {
 };
 
 struct ResourceLimits {
-  std::uint32_t max_samples = 4096;    // of all instances
-  std::uint32_t max_instances = 1024;  // instances beyond that are rejected
+  std::uint32_t max_samples = 4096;  // of all instances
+  /// Beyond that, a best-effort reader loses samples of further instances, and a reliable reader
+  /// holds the topic back until the application has taken all samples of an ended instance.
+  std::uint32_t max_instances = 65'536;
   friend bool operator==(const ResourceLimits&, const ResourceLimits&) = default;
 };
 

@@ -108,7 +108,7 @@ struct LivelinessLostStatus {
   std::uint32_t total_count = 0;
 };
 struct SampleRejectedStatus {
-  std::uint32_t total_count = 0;  // of instances beyond ResourceLimits::max_instances
+  std::uint32_t total_count = 0;  // how often an instance beyond ResourceLimits::max_instances came
 };
 struct SampleLostStatus {
   std::uint32_t total_count = 0;  // that could not be decoded, or were trimmed from the log

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -176,6 +177,8 @@ void decode(cdr::Decoder& from, T& value);
 
 template <class T>
 void encode_elements(cdr::Encoder& to, const T& elements) {
+  if constexpr (Number<typename T::value_type>)
+    return to.numbers(std::span<const typename T::value_type>(elements));
   for (const auto& element : elements) {
     if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
       encode_elements(to, element);
@@ -229,6 +232,38 @@ void encode(cdr::Encoder& to, const T& value) {
   }
 }
 
+/// Whether XCDR2 has the elements of a sequence, which is the last member of a final struct, as
+/// memory has them: then they can be built in the ring.
+template <class T>
+consteval bool ends_with_sequence() {
+  if constexpr (Struct<T> && extensibility<T>() == Extensibility::final_) {
+    using Members = decltype(tie_members(std::declval<T&>()));
+    using Last = std::remove_cvref_t<std::tuple_element_t<std::tuple_size_v<Members> - 1, Members>>;
+    if constexpr (Sequence<Last>)
+      return Number<typename Last::value_type> &&
+             sizeof(typename Last::value_type) <= cdr::kMostAlignment;
+    else
+      return false;
+  } else {
+    return false;
+  }
+}
+/// The sequence's elements.
+template <class T>
+struct LastElement {
+  using Members = decltype(tie_members(std::declval<T&>()));
+  using type = typename std::remove_cvref_t<
+      std::tuple_element_t<std::tuple_size_v<Members> - 1, Members>>::value_type;
+};
+/// All but them.
+template <class T>
+void encode_head(cdr::Encoder& to, const T& value, std::size_t elements) {
+  const auto members = tie_members(value);
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (encode(to, std::get<I>(members)), ...); }
+  (std::make_index_sequence<std::tuple_size_v<decltype(members)> - 1>());
+  to.number(static_cast<std::uint32_t>(elements));
+}
+
 /// No value of the type is encoded in less.
 template <class T>
 consteval std::size_t least_encoded_bytes() {
@@ -260,6 +295,9 @@ void decode_elements(cdr::Decoder& from, T& value) {
     if (!from.reserve(count, sizeof(Element), kLeast)) return;
     value.resize(count);
   }
+  using Value = typename T::value_type;
+  if constexpr (Number<Value> && !std::is_same_v<Value, bool>)
+    return from.numbers(std::span<Value>(value));
   for (auto& element : value) {
     if (!from.good()) return;
     if constexpr (Array<T> && Array<std::remove_cvref_t<decltype(element)>>)
@@ -337,6 +375,13 @@ TypeSupport make_type_support() {
       detail::encode(encoder, *static_cast<const T*>(object));
       encoder.finish();
     };
+    if constexpr (ends_with_sequence<T>()) {
+      type.element_bytes = sizeof(typename LastElement<T>::type);
+      type.encode_head = [](const void* object, std::size_t elements, std::vector<std::byte>& to) {
+        cdr::Encoder encoder(to, false);
+        detail::encode_head(encoder, *static_cast<const T*>(object), elements);
+      };
+    }
     type.decode = [](std::span<const std::byte> from, void* object) {
       cdr::Decoder decoder(from);
       if (decoder.delimited() != (extensibility<T>() == Extensibility::appendable)) return false;

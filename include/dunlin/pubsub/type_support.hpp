@@ -43,6 +43,12 @@ struct TypeSupport {
   // Other types.
   void (*encode)(const void* object, std::vector<std::byte>& to) = nullptr;
   bool (*decode)(std::span<const std::byte> from, void* object) = nullptr;
+
+  /// Of those, structs whose last member is a sequence that can be built in the ring: encodes all
+  /// but its elements, of which there will be so many. Null: it is none.
+  void (*encode_head)(const void* object, std::size_t elements,
+                      std::vector<std::byte>& to) = nullptr;
+  std::size_t element_bytes = 0;
 };
 
 /// A tool writes and reads this: the bytes of a sample of the topic's type. With a text, endpoints
