@@ -271,7 +271,7 @@ void Server::finish(Service& service) {
   while (waits() && read_clock_ns(CLOCK_MONOTONIC) < end_ns) {
     service.poll();
     attend_runnable(service);
-    for (const auto& [session, connection] : connections_) flush(*connection);
+    for (const auto& [session, connection] : connections_) attend(*connection);
     sweep();
     sched_yield();
   }

@@ -129,6 +129,7 @@ void Session::drop_input() noexcept {
 void Session::proceed() {
   retire();
   while (!closing_ && !backlogged() && find_request() && start_next()) retire();
+  held_back_ = backlogged();
   const bool used_up = begin_ == end_ && command_ == nullptr && jobs_ == 0;
   if (used_up && capacity_ > kInputBytes) {
     drop_input();

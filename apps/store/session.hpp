@@ -22,6 +22,7 @@ namespace dunlin::app::resp {
 ///     read into session.input_room(); session.received(n);
 ///     session.proceed();                       // again when the service says that it can go on
 ///     write session.output(); session.output_sent(n);
+///     if (session.can_proceed()) ...           // and so on from session.proceed()
 ///
 ///  RSP-S1  A job's arguments point into the input, which does not move while there are jobs.
 ///  RSP-S2  A session that waits has something that will wake it: a call of its own, a place among
@@ -55,11 +56,8 @@ class Session {
     return jobs_ == 0 && (closing_ || command_ == nullptr);
   }
 
-  /// There is something that proceed() could do, now that output was sent.
-  [[nodiscard]] bool can_proceed() const noexcept {
-    return !backlogged() && ((jobs_ > 0 && queue_[first_]->state == Job::State::ended) ||
-                             (!closing_ && command_ == nullptr && begin_ < end_));
-  }
+  /// The last proceed() stopped because of output that is sent by now.
+  [[nodiscard]] bool can_proceed() const noexcept { return held_back_ && !backlogged(); }
 
   // --- for commands ------------------------------------------------------------------------------
   /// What the parts of a command with several keys add up to.
@@ -123,6 +121,7 @@ class Session {
 
   std::string output_;
   std::size_t sent_ = 0;
+  bool held_back_ = false;  // the last proceed() stopped because of the backlog
 };
 
 }  // namespace dunlin::app::resp

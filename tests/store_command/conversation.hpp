@@ -56,7 +56,7 @@ struct Conversation {
       const std::size_t done = go_on();
       const std::string more = take();
       replies += more;
-      session.proceed();
+      if (session.can_proceed()) session.proceed();
       if (bytes.empty() && done == 0 && more.empty() && session.output().empty()) return replies;
       if (session.closing()) return replies + take();
     }

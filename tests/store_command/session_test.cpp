@@ -135,7 +135,7 @@ TEST_F(RedisSession, HoldsBackTheElementsOfOneReply) {
   while (!client.session.output().empty()) {
     ASSERT_LT(client.session.output().size(), kMaxBacklog + 110'000);
     bytes += client.take().size();
-    client.session.proceed();
+    if (client.session.can_proceed()) client.session.proceed();
   }
   EXPECT_EQ(bytes, std::string("*1000\r\n").size() + 1'000 * std::string("$100000\r\n\r\n").size() +
                        100'000'000);
