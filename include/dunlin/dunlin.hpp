@@ -1,10 +1,9 @@
 #pragma once
 
 /// All of Dunlin; each header can also be included alone.
-#include <dunlin/error.hpp>
-
 #include <dunlin/container.hpp>
 #include <dunlin/daemon.hpp>
+#include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/mixed.hpp>
 #include <dunlin/fabric/ofi.hpp>

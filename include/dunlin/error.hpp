@@ -1,7 +1,8 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "Dunlin is written in C++20: compile with -std=c++20, or link dunlin::dunlin, which asks for it"
+#error \
+    "Dunlin is written in C++20: compile with -std=c++20, or link dunlin::dunlin, which asks for it"
 #endif
 
 #include <stdexcept>

@@ -111,8 +111,9 @@ TEST(SubgroupMessages, CarryThePlacesOfAllMembersThatAViewCanHave) {
 /// The last field of a change without texts and ends is `anew`, with four words here.
 TEST(SubgroupMessages, AreRefusedIfASetHasMoreWordsThanThereAre) {
   constexpr std::size_t kBehind = 4 * sizeof(std::uint32_t);  // flag, two texts, number of ends
-  const std::vector<std::byte> whole = encode(SubgroupMessage{
-      .kind = Kind::propose, .changes = {{.name = "x", .anew = MemberSet::first(kMaxViewMembers)}}});
+  const std::vector<std::byte> whole = encode(
+      SubgroupMessage{.kind = Kind::propose,
+                      .changes = {{.name = "x", .anew = MemberSet::first(kMaxViewMembers)}}});
   EXPECT_TRUE(decode_subgroup(whole).has_value());
   std::vector<std::byte> longer = whole;
   const auto end = longer.end() - static_cast<std::ptrdiff_t>(kBehind);
