@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fails with the lines in which a layer includes a header of a layer that it is not built on
-# (docs/architecture.md), or in which a layer above the fabric asks what kind of fabric it has.
+# (docs/architecture.md), or in which a layer above the fabric asks what kind of fabric it has; and with the sources
+# that nobody compiles, because no CMakeLists.txt of their folder or above it names them.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -36,4 +37,18 @@ grep -rnE '[.>]kind\(\) [!=]=' apps bench && failed=1
 grep -nE "#include [\"<](dunlin/)?(group|multicast|table|fabric)([.]|/[a-z_]*[.]hpp)" \
   include/dunlin/relay.hpp include/dunlin/relay/client.hpp src/relay/client_state.hpp |
   grep -vE "fabric/(system|bytes)[.]hpp" && failed=1
+declare -A listed
+while read -r source; do
+  folder=$(dirname "$source")
+  found=
+  while [[ -z $found && $folder != . ]]; do
+    [[ -v listed[$folder] ]] || listed[$folder]=$(cat "$folder"/CMakeLists.txt "$folder"/*/tests.cmake 2>/dev/null)
+    [[ ${listed[$folder]} =~ (^|[^a-z_])${source##*/}($|[^a-z_]) ]] && found=1
+    folder=$(dirname "$folder")
+  done
+  if [[ -z $found ]]; then
+    echo "$source: no CMakeLists.txt names it"
+    failed=1
+  fi
+done < <(find src apps bench tests -name '*.cpp' -not -path '*/compile_fail/*' -not -path '*/fuzz/*')
 exit $failed
