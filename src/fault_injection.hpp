@@ -21,7 +21,6 @@ enum class FaultInjection : std::uint8_t {
   generation_is_not_the_views,
   number_stays,
   torn_row_is_read,
-  leader_decides_alone,
   // multicast
   stable_too_early,
   announced_too_early,

@@ -157,7 +157,7 @@ SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool w
   return report;
 }
 
-/// GRP-D9: of a change that this member would otherwise be the only one to forget.
+/// GRP-D9: the leader of this view must know of each change that may have been decided before.
 SubgroupReport ChangingSubgroups::report_accepted(const Membership& membership) const {
   const SubgroupChange& change = *membership.accepted;
   return {.name = membership.name,

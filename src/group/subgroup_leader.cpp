@@ -5,8 +5,6 @@
 
 #include <dunlin/group.hpp>
 
-#include "fault_injection.hpp"
-
 namespace dunlin::group {
 namespace {
 
@@ -285,9 +283,8 @@ void SubgroupLeader::take_accepted(Rank from, const SubgroupMessage& message) {
   if (found == proposals_.end()) return;
   found->awaited = found->awaited - MemberSet::only(from);
   found->accepted.add(from);
-  const bool enough = found->awaited.empty() &&
-                      is_quorum(found->accepted, static_cast<std::uint32_t>(names_.size()));
-  if (!enough && !is_injected(FaultInjection::leader_decides_alone)) return;
+  const auto members = static_cast<std::uint32_t>(names_.size());
+  if (!found->awaited.empty() || !is_quorum(found->accepted, members)) return;
   const std::vector<std::string> names = std::move(found->names);
   proposals_.erase(found);
   outgoing_.push_back(

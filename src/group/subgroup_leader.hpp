@@ -65,9 +65,9 @@ class SubgroupLeader {
 
   /// Changes that are decided together, once the right members have accepted them.
   struct Proposal {
-    std::uint64_t number;  // the generation of its last change
-    std::vector<std::string> names;
-    MemberSet awaited;  // have one of these subgroups, and have not accepted
+    std::uint64_t number = 0;  // the generation of its last change
+    std::vector<std::string> names = {};
+    MemberSet awaited = {};  // have one of these subgroups, and have not accepted
     MemberSet accepted = {};
   };
 

@@ -28,16 +28,16 @@ struct Membership {
   std::vector<std::uint64_t> counts = {};  // received, once it is wedged
   std::vector<SubgroupEnd> ends = {};      // that came with the generation
 
-  /// A change of it that this member has accepted, and not carried out (GRP-D9).
-  std::optional<SubgroupChange> accepted = {};
-  std::vector<Rank> accepted_members = {};  // by that change
-
   /// For a state, in this generation.
   bool lacks_state = false;
   std::vector<Rank> whom = {};
   std::size_t asks = 0;  // an index into these
   bool asked = false;
   std::string refusal = {};  // of one that was asked, and has it
+
+  /// A change of it that this member has accepted, and not carried out (GRP-D9).
+  std::optional<SubgroupChange> accepted = {};
+  std::vector<Rank> accepted_members = {};  // by that change
 
   [[nodiscard]] bool works() const noexcept {
     return generation != 0 && !wedged && !parted && participant != nullptr;
