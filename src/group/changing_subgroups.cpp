@@ -334,11 +334,12 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
   }
   if (in) return begin(*membership, change);
   if (membership == nullptr || !concerned) return;
-  send_leader({.kind = Kind::parted, .name = change.name, .generation = change.generation});
   if (change.anew.has(view_.me) && membership->wants_in)
     ask_anew(*membership);
   else
     part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
+  // This comes last, so that the next change has all who asked again (GRP-D7).
+  send_leader({.kind = Kind::parted, .name = change.name, .generation = change.generation});
 }
 
 /// GRP-D5: messages that count are delivered.

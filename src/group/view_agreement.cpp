@@ -1,5 +1,6 @@
 #include "group/view_agreement.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace dunlin::group {
@@ -63,6 +64,12 @@ bool ViewAgreement::known_to_all() const noexcept {
   for (Rank rank = 0; rank < table_.size(); ++rank)
     if (rank != table_.my_row() && table_.alive(rank) && !seen_[rank].ended) return false;
   return true;
+}
+
+bool ViewAgreement::has_left(Rank rank) const noexcept {
+  if (change_.mine().suspects.has(rank)) return false;
+  return seen_[rank].leaving ||
+         std::ranges::none_of(seen_, [&](const Row& row) { return row.suspects.has(rank); });
 }
 
 void ViewAgreement::step(ViewInput input) {

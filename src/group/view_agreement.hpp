@@ -40,6 +40,8 @@ class ViewAgreement {
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
   /// All that are left know how the view ended.
   [[nodiscard]] bool known_to_all() const noexcept;
+  /// Whether a member that does not go on has gone because it asked to, as far as this member sees.
+  [[nodiscard]] bool has_left(Rank rank) const noexcept;
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -270,7 +270,7 @@ void Group::State::go_on() {
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
       next.departed.push_back(view.members[place]);
-      if (agreement_->change().mine().suspects.has(place)) continue;
+      if (!agreement_->has_left(place)) continue;
       left.push_back(ranks[place]);
       next.left.push_back(view.members[place]);
       continue;

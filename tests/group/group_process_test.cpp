@@ -1,4 +1,5 @@
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,8 +51,10 @@ struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
       });
       try {
         if (!run_until(
-                group, [&] { return group.ended(); }, kPatienceMs))
+                group, [&] { return group.ended(); }, kPatienceMs)) {
+          std::cerr << group.describe();
           return 1;
+        }
         parent.send_line("ended: " + group.why_ended());
       } catch (const Error& error) {
         parent.send_line(std::string("ended: ") + error.what());

@@ -1,4 +1,5 @@
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,7 +61,10 @@ class Diary {
           ++said;
         return text_.size() >= length;
       };
-      if (!run_until(*group_, enough, kPatienceMs)) return 1;
+      if (!run_until(*group_, enough, kPatienceMs)) {
+        std::cerr << group_->describe();
+        return 1;
+      }
       parent_.send_line(text_);
     }
     run_until(

@@ -65,16 +65,19 @@ TEST(MemberEvents, TellALeaveFromADeath) {
   EXPECT_EQ(goes.events[1].why, groups[1].group->why_ended());
 }
 
-/// Nobody here noticed that it had failed: others did.
+/// Neither of those that are told noticed that it had failed: the leader heard of it, and the other
+/// one sees that the leader takes it for failed.
 TEST(MemberEvents, SayThatAnotherMemberCannotReachIt) {
-  SimGroups groups(3);
-  const Told told(*groups[0].group);
-  ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
+  SimGroups groups(4);
+  const Told leads(*groups[0].group);
+  const Told follows(*groups[3].group);
+  ASSERT_TRUE(groups.run_until_view_of({0, 1, 2, 3}));
   groups.world.cut(1, 2);
-  ASSERT_TRUE(groups.run_until_view_of({0, 1}));
-  EXPECT_EQ(told.text(), "joined 0 in 1\nremoved 2 in 2\n");
-  EXPECT_NE(told.events[1].why.find("another member cannot reach it"), std::string::npos)
-      << told.events[1].why;
+  ASSERT_TRUE(groups.run_until_view_of({0, 1, 3}));
+  EXPECT_EQ(leads.text(), "joined 0 in 1\nremoved 2 in 2\n");
+  EXPECT_EQ(follows.text(), "joined 3 in 1\nremoved 2 in 2\n");
+  EXPECT_NE(leads.events[1].why.find("another member cannot reach it"), std::string::npos)
+      << leads.events[1].why;
 }
 
 }  // namespace
