@@ -4,6 +4,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -58,15 +59,22 @@ struct RelayCommandOptions {
   pubsub::ParticipantOptions logs = {};
 };
 
-/// Ends the loop when a signal comes, or the group has ended; tells of clients that were cut off.
+/// Says where clients connect, once the relay is among those of its group. Ends the loop when a
+/// signal comes, or the group has ended; tells of clients that were cut off.
 class RelayAttendant {
  public:
   RelayAttendant(SignalGuard& signals, const Group& group, const relay::Relay& relay,
-                 KeptLogs* logs, std::stop_source& stop)
-      : signals_(signals), group_(group), relay_(relay), logs_(logs), stop_(stop) {}
+                 KeptLogs* logs, std::string place, std::stop_source& stop)
+      : signals_(signals),
+        group_(group),
+        relay_(relay),
+        logs_(logs),
+        place_(std::move(place)),
+        stop_(stop) {}
 
   std::size_t poll() {
     if (++polls_ % kPollsPerLook != 0) return 0;
+    if (!place_.empty() && relay_.relays() > 0) say(std::exchange(place_, {}));
     if (relay_.last_parting() != told_) {
       told_ = relay_.last_parting();
       say(told_ + "\n");
@@ -89,7 +97,8 @@ class RelayAttendant {
   SignalGuard& signals_;
   const Group& group_;
   const relay::Relay& relay_;
-  KeptLogs* logs_;  // null: it has none
+  KeptLogs* logs_;     // null: it has none
+  std::string place_;  // the line that says where clients connect; empty: it was said
   std::stop_source& stop_;
   std::string told_;
   const char* signal_ = nullptr;
@@ -135,15 +144,15 @@ void run_relay(const RelayCommandOptions& options) {
   {
     pubsub::DomainParticipant participant(group, options.logs);
     relay::Relay relay(participant, relay_options);
-    say(fmt::format("{}: relays for clients at {}{}, over {}\n", name,
-                    Endpoint{relay_options.address, relay.port()}.text(),
-                    relay_options.secret.empty() ? "" : ", encrypted",
-                    group.fabric().description()));
+    std::string at = fmt::format("{}: relays for clients at {}{}, over {}\n", name,
+                                 Endpoint{relay_options.address, relay.port()}.text(),
+                                 relay_options.secret.empty() ? "" : ", encrypted",
+                                 group.fabric().description());
     std::stop_source stop;
     std::optional<KeptLogs> logs;
     if (!options.logs.log_directory.empty())
       logs.emplace(participant, [&name](const std::string& what) { say(name + ": " + what); });
-    RelayAttendant attendant(signals, group, relay, logs ? &*logs : nullptr, stop);
+    RelayAttendant attendant(signals, group, relay, logs ? &*logs : nullptr, std::move(at), stop);
     Loop(group.fabric(), {.stop = stop.get_token()})
         .add(participant)
         .add(relay)

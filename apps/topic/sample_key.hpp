@@ -1,15 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
-#include "topic/type_tree.hpp"
+#include "pubsub/sample_key.hpp"
 
 namespace dunlin::app::topic {
 
-/// The RawSample::key_hash of these bytes of a sample: 0 if the type has no keys. Throws Error if
-/// they are no sample of the type.
-[[nodiscard]] std::uint64_t key_hash_of(const TypeTree& type, std::span<const std::byte> payload);
+using pubsub::key_hash_of;
 
 }  // namespace dunlin::app::topic

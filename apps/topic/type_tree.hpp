@@ -1,47 +1,13 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "pubsub/type_tree.hpp"
 
-/// The type of a topic, parsed from its text (dunlin/pubsub/topic_type.hpp). By it a tool reads
-/// samples without their struct.
 namespace dunlin::app::topic {
 
-struct TypeNode {
-  enum class Wrap : std::uint8_t { array, sequence, optional };
-  struct Dimension {
-    Wrap wrap;
-    std::size_t count;  // of an array
-  };
-  std::string name = {};
-  std::string type = {};                   // "i32", "string", "char*16", or a struct's name
-  std::vector<Dimension> dimensions = {};  // from the outside in
-  std::size_t offset = 0;                  // plain types
-  std::size_t size = 0;                    // plain types: of one element
-  std::size_t alignment = 1;
-  bool key = false;
-  bool appendable = false;
-  std::vector<TypeNode> members = {};  // of a struct
-
-  [[nodiscard]] bool is_struct() const noexcept { return !members.empty(); }
-};
-
-struct TypeTree {
-  TypeNode root;
-  bool plain = false;
-  std::size_t bytes = 0;  // plain types
-  bool keyed = false;
-};
-
-/// Whether XCDR2 has a delimiter before this dimension of a member.
-[[nodiscard]] bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept;
-/// Throws Error for a text that is none, or none of a type that can be: of a plain one, all members
-/// lie within its bytes.
-[[nodiscard]] TypeTree parse_type(std::string_view text);
-/// Of "i32" and the like: its size; 0: no number.
-[[nodiscard]] std::size_t number_bytes(std::string_view type) noexcept;
+using pubsub::has_delimiter;
+using pubsub::number_bytes;
+using pubsub::parse_type;
+using pubsub::TypeNode;
+using pubsub::TypeTree;
 
 }  // namespace dunlin::app::topic

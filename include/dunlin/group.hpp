@@ -103,6 +103,8 @@ class Group {
   /// The subgroups that came at run time, by name, as the members have told each other; without the
   /// declared ones. All members see the same changes of a subgroup in the same order.
   [[nodiscard]] std::vector<SubgroupInfo> subgroups() const;
+  /// Grows when subgroups() changes.
+  [[nodiscard]] std::uint64_t subgroup_changes() const noexcept;
   /// Called from poll() with each change of each of these subgroups, also if this member is not in
   /// it: the last one has no members. Replaces an earlier handler; null: none.
   using SubgroupHandler = std::function<void(const SubgroupInfo&)>;

@@ -452,6 +452,7 @@ void ChangingSubgroups::part(Membership& membership, const std::string& why) {
 }
 
 void ChangingSubgroups::show(const SubgroupInfo& info) {
+  ++changes_;
   if (const auto handler = handler_) keep([&] { (*handler)(info); });
 }
 

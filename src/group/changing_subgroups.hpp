@@ -40,6 +40,7 @@ class ChangingSubgroups {
   void detach(const SubgroupParticipant& participant) noexcept;
   void remove(const std::string& name);
   [[nodiscard]] std::vector<SubgroupInfo> infos() const;
+  [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
   void on_change(Group::SubgroupHandler handler) {
     handler_ =
         handler ? std::make_shared<const Group::SubgroupHandler>(std::move(handler)) : nullptr;
@@ -121,6 +122,7 @@ class ChangingSubgroups {
   std::vector<std::unique_ptr<Membership>> memberships_;
   std::uint32_t attempts_ = 0;
   std::map<std::string, SubgroupInfo> infos_;
+  std::uint64_t changes_ = 0;          // of infos_
   std::vector<std::string> removals_;  // that this member asked for, and that it has not seen
   std::shared_ptr<const Group::SubgroupHandler> handler_;
   std::deque<std::pair<Rank, ControlMessage>> held_;  // by rank: of this view or a later one

@@ -86,6 +86,7 @@ void Group::remove_subgroup(const std::string& subgroup) {
   state_->change_subgroups().remove(subgroup);
 }
 std::vector<SubgroupInfo> Group::subgroups() const { return state_->changing->infos(); }
+std::uint64_t Group::subgroup_changes() const noexcept { return state_->changing->changes(); }
 void Group::on_subgroup(SubgroupHandler handler) {
   state_->changing->on_change(std::move(handler));
 }

@@ -57,6 +57,7 @@ class Carrier {
   }
   /// Of an order: as others see them; else none.
   [[nodiscard]] std::vector<TopicInfo> topics_of_order() const;
+  [[nodiscard]] std::size_t topics_of_order_count() const noexcept { return numbered_.size(); }
   /// Null: there is none.
   [[nodiscard]] std::shared_ptr<TopicCore> find(std::string_view name) const noexcept;
 

@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 4> kDurability{"volatile", "transient_loc
                                                       "persistent"};
 constexpr std::array<std::string_view, 3> kLiveliness{"automatic", "manual_by_participant",
                                                       "manual_by_topic"};
-constexpr std::array<std::string_view, 2> kOwnership{"shared", "exclusive"};
+constexpr std::array<std::string_view, 3> kOwnership{"shared", "exclusive", "either"};
 
 template <class Enum, std::size_t N>
 [[nodiscard]] std::string name_of(const std::array<std::string_view, N>& names, Enum value) {
@@ -57,7 +57,8 @@ std::string mismatch(const DataWriterQos& offered, Level level, const DataReader
   if (offered.liveliness.lease_ns > requested.liveliness.lease_ns)
     return differ("liveliness lease", duration(offered.liveliness.lease_ns),
                   duration(requested.liveliness.lease_ns));
-  if (offered.ownership.kind != requested.ownership.kind)
+  if (requested.ownership.kind != Ownership::Kind::either &&
+      offered.ownership.kind != requested.ownership.kind)
     return differ("ownership", name_of(kOwnership, offered.ownership.kind),
                   name_of(kOwnership, requested.ownership.kind));
   return {};

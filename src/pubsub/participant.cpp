@@ -174,6 +174,14 @@ std::vector<OrderInfo> DomainParticipant::orders() const {
   return all;
 }
 
+/// An order's topics only become more while this member is in it.
+std::uint64_t DomainParticipant::topic_changes() const noexcept {
+  constexpr unsigned kTopicsBits = 32;
+  std::uint64_t changes = core_->group.subgroup_changes() << kTopicsBits;
+  for (const auto& carrier : core_->carriers) changes += carrier->topics_of_order_count();
+  return changes;
+}
+
 bool DomainParticipant::holds_topics() const noexcept { return !core_->carriers.empty(); }
 
 void DomainParticipant::assert_liveliness() {
@@ -226,6 +234,10 @@ void AnyTopic::on_inconsistent_topic(std::function<void()> handler) {
   core_->on_inconsistent = std::move(handler);
 }
 std::vector<EndpointInfo> AnyTopic::endpoints() const { return core_->endpoints(); }
+std::uint64_t AnyTopic::endpoint_changes() const noexcept { return core_->endpoint_changes(); }
+bool AnyTopic::has_reader_of(std::string_view member) const noexcept {
+  return core_->has_reader_of(member);
+}
 const TopicCounters& AnyTopic::counters() const noexcept { return core_->counters; }
 const std::string& AnyTopic::type_text() const noexcept { return core_->type_text(); }
 std::uint64_t AnyTopic::position() const noexcept { return core_->position(); }

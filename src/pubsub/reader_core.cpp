@@ -18,8 +18,9 @@ ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const Type
       number_(number),
       qos_(qos),
       filter_(std::move(filter)),
-      holds_(qos.reliability.kind == Reliability::Kind::reliable &&
-             qos.history.kind == History::Kind::keep_all),
+      holds_(qos.history.kind == History::Kind::keep_all &&
+             (qos.reliability.kind == Reliability::Kind::reliable ||
+              qos.slow_reader.kind == SlowReader::Kind::drop)),
       room_(qos.limits.max_samples),
       most_instances_(qos.limits.max_instances) {
   if (!type_->plain) scratch_ = type_->make();
@@ -57,9 +58,12 @@ void ReaderCore::append_key(const void* object) const {
   if (type_->keyed) type_->append_key(object, key_);
 }
 
-ReaderInstance* ReaderCore::instance_of(const void* object, bool make) {
-  if (only_ != nullptr) return only_;
+/// A tool takes all instances for one, but for those that exclusive writers own: these it tells
+/// apart by `key_hash`; 0: it does not.
+ReaderInstance* ReaderCore::instance_of(const void* object, bool make, std::uint64_t key_hash) {
+  if (only_ != nullptr && key_hash == 0) return only_;
   append_key(object);
+  if (key_hash != 0) Writer(key_).u64(key_hash);
   const std::string_view key(reinterpret_cast<const char*>(key_.data()), key_.size());
   if (const auto found = instances_.find(key); found != instances_.end())
     return found->second.get();
@@ -78,7 +82,7 @@ ReaderInstance* ReaderCore::instance_of(const void* object, bool make) {
   type_->copy(instance->key_holder, object);
   ReaderInstance* const made = instance.get();
   instances_.emplace(std::string_view(made->key), std::move(instance));
-  if (!type_->keyed) only_ = made;
+  if (!type_->keyed && key_hash == 0) only_ = made;
   return made;
 }
 
@@ -94,8 +98,8 @@ InstanceHandle ReaderCore::lookup(const void* key_holder) const {
 void ReaderCore::reclaim_instances(std::size_t most) {
   for (auto one = instances_.begin(); instances_.size() > most && one != instances_.end();) {
     const ReaderInstance& instance = *one->second;
-    const bool is_over =
-        instance.cached == 0 && instance.writers.empty() && instance.state != InstanceState::alive;
+    const bool is_over = &instance != only_ && instance.cached == 0 && instance.writers.empty() &&
+                         instance.state != InstanceState::alive;
     if (is_over) type_->destroy(instance.key_holder);
     one = is_over ? instances_.erase(one) : std::next(one);
   }
@@ -112,17 +116,19 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
     changed(Status::sample_lost);
     return;
   }
-  ReaderInstance* const instance =
-      instance_of(object, in.header.kind == Kind::sample || type_->raw);
+  const bool is_owned = in.writer->qos.ownership.kind == Ownership::Kind::exclusive;
+  const bool by_hash = type_->raw && !type_->keyed && is_owned;
+  ReaderInstance* const instance = instance_of(object, in.header.kind == Kind::sample || type_->raw,
+                                               by_hash ? in.header.key_hash : 0);
   if (instance == nullptr) [[unlikely]]
     return;
   switch (in.header.kind) {
     case Kind::sample:
       return sample(in, *instance, object, now_ns);
     case Kind::dispose:
+      if (!owned(*instance, *in.writer)) return;
       if (type_->raw && !type_->keyed) return key_only(in, *instance, object);
-      if (owned(*instance, *in.writer))
-        end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
+      end_instance(*instance, InstanceState::disposed, *in.writer, in.header, in.received_ns);
       break;
     case Kind::unregister:
       forget_writer(*instance, *in.writer, now_ns);
@@ -135,7 +141,7 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
 
 /// Whether samples of that writer count for the instance, which it may take over by this.
 bool ReaderCore::owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept {
-  if (qos_.ownership.kind == Ownership::Kind::shared) return true;
+  if (writer.qos.ownership.kind == Ownership::Kind::shared) return true;
   RemoteWriter*& owner = instance.owner;
   if (owner == nullptr || (owner != &writer && (!owner->alive() || writer.owns_before(*owner))))
     owner = &writer;

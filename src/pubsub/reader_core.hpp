@@ -154,7 +154,8 @@ class ReaderCore {
 
  private:
   [[nodiscard]] const void* object_of(const Incoming& in);
-  [[nodiscard]] ReaderInstance* instance_of(const void* object, bool make);
+  [[nodiscard]] ReaderInstance* instance_of(const void* object, bool make,
+                                            std::uint64_t key_hash = 0);
   void append_key(const void* object) const;
   [[nodiscard]] bool owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept;
   void sample(const Incoming& in, ReaderInstance& instance, const void* object,

@@ -87,6 +87,11 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::shared_ptr<ReaderCore> make_reader(std::shared_ptr<const TypeSupport> type,
                                           const DataReaderQos& qos, AnyReader::Filter filter);
   [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
+  [[nodiscard]] std::uint64_t endpoint_changes() const noexcept { return endpoint_changes_; }
+  [[nodiscard]] bool has_reader_of(std::string_view member) const noexcept {
+    const auto found = members_.find(member);
+    return found != members_.end() && !found->second.readers.empty();
+  }
   void assert_liveliness_of_participant();
 
   // --- for the writers of this member ------------------------------------------------------------
@@ -242,6 +247,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::string type_text_;
   std::set<std::string, std::less<>> names_;  // of all members that there ever were
   std::map<std::string_view, Member> members_;
+  std::uint64_t endpoint_changes_ = 0;
   std::vector<Member*> places_;  // by place in the subgroup
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
   std::unique_ptr<Storage> storage_;         // null: it stores nothing in memory

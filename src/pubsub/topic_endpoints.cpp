@@ -87,6 +87,7 @@ void TopicCore::refuse(std::string_view member, const char* what, std::uint16_t 
 }
 
 void TopicCore::add_writer(Member& member, const MessageHeader& header, Announcement announcement) {
+  ++endpoint_changes_;
   const std::uint16_t number = header.endpoint;
   remove_writer(member, number);
   if (member.writers.size() <= number) member.writers.resize(std::size_t{number} + 1);
@@ -121,6 +122,7 @@ void TopicCore::add_writer(Member& member, const MessageHeader& header, Announce
 }
 
 void TopicCore::add_reader(Member& member, const MessageHeader& header, Announcement announcement) {
+  ++endpoint_changes_;
   const std::uint16_t number = header.endpoint;
   remove_reader(member, number);
   RemoteReader& remote =
@@ -276,6 +278,7 @@ void TopicCore::remove_writer(Member& member, std::uint16_t number) {
   if (number >= member.writers.size() || !member.writers[number]) return;
   const std::shared_ptr<RemoteWriter> writer = std::move(member.writers[number]);
   writer->gone = true;
+  ++endpoint_changes_;
   for (ReaderCore* const reader : std::exchange(writer->readers, {})) {
     try {
       reader->comes_to(order_position());
@@ -294,6 +297,7 @@ void TopicCore::remove_reader(Member& member, std::uint16_t number) {
     writer->changed(Status::publication_matched);
   }
   member.readers.erase(found);
+  ++endpoint_changes_;
 }
 
 std::vector<EndpointInfo> TopicCore::endpoints() const {

@@ -104,6 +104,7 @@ std::vector<std::byte> TopicCore::save() {
 /// is behind the state in the log is replayed.
 void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
   now_ns_ = clock_->now_ns();
+  ++endpoint_changes_;
   Reader reader(state);
   const auto check = [&](bool good, const char* what) {
     if (good && reader.good()) return;

@@ -86,7 +86,7 @@ Announcement read_announcement(Reader& reader, bool writes) {
     qos.deadline.period_ns = reader.u64();
     known &= read_enum(reader, qos.liveliness.kind, Liveliness::Kind::manual_by_topic);
     qos.liveliness.lease_ns = reader.u64();
-    known &= read_enum(reader, qos.ownership.kind, Ownership::Kind::exclusive);
+    known &= read_enum(reader, qos.ownership.kind, Ownership::Kind::either);
   }
   if (!known || !reader.good()) announcement.type_text.clear();
   return announcement;

@@ -106,6 +106,7 @@ std::optional<ReceivedSample> AnyRelayReader::take_one() {
 bool AnyRelayReader::ready() const noexcept { return state_->open_now; }
 const std::string& AnyRelayReader::why_refused() const noexcept { return state_->why_refused; }
 std::uint64_t AnyRelayReader::lost() const noexcept { return state_->lost; }
+std::uint64_t AnyRelayReader::restarts() const noexcept { return state_->restarts; }
 const std::string& AnyRelayReader::type_text() const noexcept { return state_->type_text; }
 const pubsub::TypeSupport& AnyRelayReader::type() const noexcept { return *state_->type; }
 void AnyRelayReader::count_lost() noexcept { ++state_->lost; }

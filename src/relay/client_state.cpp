@@ -203,7 +203,7 @@ std::uint32_t ClientState::timeout_ms() const noexcept {
       const bool to_open = (slot.writer || slot.reader) && !slot.is_sent;
       const bool to_send = slot.writer && slot.writer->open_now &&
                            slot.writer->next < slot.writer->kept.size() &&
-                           connection_->waiting() < kSentAhead;
+                           connection_->waiting() < kSentAhead && may_send(*slot.writer);
       if (to_open || to_send) return 0;
     }
   }
@@ -287,13 +287,19 @@ std::string ClientState::handle_opened(const Frame& frame, Slot& slot) {
   ReaderState& reader = *slot.reader;
   reader.type_text = opened->type_text;
   reader.open_now = true;
+  const bool is_new = reader.open.after_beginning == 0;
   const bool goes_on =
       reader.open.after_beginning == opened->beginning && opened->level != pubsub::Level::unordered;
   if (goes_on) return {};
   const bool wants_stored = reader.open.durability.kind != pubsub::Durability::Kind::volatile_;
   reader.open.after_beginning = opened->beginning;
-  // Samples that the topic delivered before this reader came do not count as lost.
   reader.open.after_position = wants_stored ? 0 : opened->position;
+  // What a topic does not store any more is lost only for a reader that was there before.
+  reader.counts_from_start = !is_new || !wants_stored;
+  if (is_new) return {};
+  ++reader.restarts;
+  const bool is_ordered = opened->level != pubsub::Level::unordered;
+  if (is_ordered && !wants_stored) reader.lost += opened->position;
   return {};
 }
 
@@ -336,8 +342,10 @@ std::string ClientState::handle_delivered(const Frame& frame, Slot& slot) {
   ReaderState& reader = *slot.reader;
   std::uint64_t& reached = reader.open.after_position;
   if (sample->position <= reached) return "a sample that was there before";
-  const bool first = reached == 0;
-  if (!first) reader.lost += sample->position - reached - 1;
+  const std::uint64_t between = sample->position - reached - 1;
+  const bool is_counted = reached != 0 || std::exchange(reader.counts_from_start, false);
+  if (is_counted && sample->passed > between) return "a sample behind more than there are";
+  if (is_counted) reader.lost += between - sample->passed;
   reached = sample->position;
   reader.samples.push_back({.valid = (frame.header.flags & kDisposes) == 0,
                             .plain = (frame.header.flags & kXcdr) == 0,
@@ -406,10 +414,20 @@ void ClientState::open_endpoints() {
   }
 }
 
+/// RLY-7: what this client sends must not pass by a reader of its own that goes on at a further
+/// relay, and is not let in there yet.
+bool ClientState::may_send(const WriterState& writer) const noexcept {
+  return std::ranges::none_of(slots_, [&](const Slot& slot) {
+    const ReaderState* const reader = slot.reader.get();
+    return reader != nullptr && !reader->open_now && reader->open.after_beginning != 0 &&
+           reader->why_refused.empty() && reader->open.topic == writer.open.topic;
+  });
+}
+
 std::size_t ClientState::send_samples() {
   std::size_t count = 0;
   for (Slot& slot : slots_) {
-    if (!slot.writer || !slot.writer->open_now) continue;
+    if (!slot.writer || !slot.writer->open_now || !may_send(*slot.writer)) continue;
     WriterState& writer = *slot.writer;
     while (writer.next < writer.kept.size() && connection_->waiting() < kSentAhead) {
       WriterState::Kept& kept = writer.kept[writer.next++];

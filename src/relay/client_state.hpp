@@ -56,6 +56,8 @@ struct ReaderState {
   bool open_now = false;
   std::deque<ReceivedSample> samples;
   std::uint64_t lost = 0;
+  std::uint64_t restarts = 0;
+  bool counts_from_start = false;  // samples before the first one that it is given are lost
 };
 
 class ClientState {
@@ -107,6 +109,7 @@ class ClientState {
   [[nodiscard]] std::string handle_acknowledged(const Frame& frame, Slot& slot);
   [[nodiscard]] std::string handle_delivered(const Frame& frame, Slot& slot);
   [[nodiscard]] bool settle(WriterState& writer, std::uint64_t number);
+  [[nodiscard]] bool may_send(const WriterState& writer) const noexcept;
   void open_endpoints();
   std::size_t send_samples();
   void check_silence(std::uint64_t now_ns);

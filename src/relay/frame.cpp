@@ -191,8 +191,8 @@ std::optional<Delivered> read_delivered(const Frame& frame) {
   sample.source_ns = from.u64();
   sample.key_hash = from.u64();
   sample.skipped = from.u32();
-  const bool zero = from.u32() == 0;
-  if (!zero || !from.good()) return std::nullopt;
+  sample.passed = from.u32();
+  if (!from.good()) return std::nullopt;
   sample.payload = from.rest();
   return sample;
 }
@@ -283,7 +283,7 @@ void add_delivered(Buffer& to, std::uint16_t endpoint, std::uint8_t flags,
   writer.u64(sample.source_ns);
   writer.u64(sample.key_hash);
   writer.u32(sample.skipped);
-  writer.u32(0);
+  writer.u32(sample.passed);
   writer.bytes(sample.payload);
 }
 

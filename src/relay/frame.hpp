@@ -119,6 +119,7 @@ struct Delivered {
   std::uint64_t source_ns = 0;
   std::uint64_t key_hash = 0;
   std::uint32_t skipped = 0;
+  std::uint32_t passed = 0;
   Bytes payload = {};
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
-constexpr std::uint32_t kPollsPerLook = 16;                // at sockets, while they are quiet
+constexpr std::uint32_t kPollsPerLook = 16;                // while sockets and topics are quiet
 constexpr std::uint64_t kRetryNs = 1'000'000;              // of what no event tells of
 constexpr std::uint64_t kSweepNs = 500'000'000;            // looks at what clients do not do
 constexpr std::uint64_t kLifeNs = 250'000'000;             // between unrequested pongs
@@ -67,6 +67,9 @@ class Relay::State {
   std::size_t poll();
   Waits waits();
   void close();
+  [[nodiscard]] std::size_t relays() const noexcept {
+    return topics_.peers().joined() ? topics_.peers().count() : 0;
+  }
 
   RelayOptions options;
   RelayCounters counters;
@@ -141,7 +144,9 @@ std::size_t Relay::State::poll() {
   }
   std::size_t done = proceed_blocked();
   if (polls_until_look_ == 0) {
-    const std::size_t seen = look();
+    const std::size_t news = topics_.look();
+    if (news > 0) sweep_at_ns_ = std::min(sweep_at_ns_, participant_.fabric().now_ns() + kSweepNs);
+    const std::size_t seen = news + look();
     polls_until_look_ = seen > 0 ? 0 : kPollsPerLook;
     done += seen;
   } else {
@@ -160,7 +165,7 @@ std::size_t Relay::State::poll() {
   return done;
 }
 
-/// The poll before a sleep, and the one after it, look at the sockets.
+/// The poll before a sleep, and the one after it, look at the sockets and the topics.
 Waits Relay::State::waits() {
   polls_until_look_ = 0;
   return {.descriptors = {epoll_.get()}};
@@ -396,6 +401,7 @@ std::size_t Relay::poll() { return state_->poll(); }
 Waits Relay::waits() { return state_->waits(); }
 std::uint16_t Relay::port() const noexcept { return state_->listener.port(); }
 std::size_t Relay::clients() const noexcept { return state_->clients.size(); }
+std::size_t Relay::relays() const noexcept { return state_->relays(); }
 const RelayCounters& Relay::counters() const noexcept { return state_->counters; }
 const std::string& Relay::last_parting() const noexcept { return state_->last_parting; }
 void Relay::close() { state_->close(); }

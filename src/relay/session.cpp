@@ -20,6 +20,7 @@ class Session::Endpoint final : public ClientEndpoint {
       : open(std::move(asked)), session_(session), number_(number) {}
   ~Endpoint() override {
     if (topic) topic->remove(session_.id_, *this);
+    session_.place_.topics.stop_waiting(open.topic, *this);
     if (stored) stored.close();
   }
 
@@ -28,6 +29,7 @@ class Session::Endpoint final : public ClientEndpoint {
     if (delivered > acknowledged) session_.mark_due();
   }
   void on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) override;
+  void wake() override { session_.mark_due(); }
 
   [[nodiscard]] std::uint16_t number() const noexcept { return number_; }
 
@@ -44,6 +46,11 @@ class Session::Endpoint final : public ClientEndpoint {
   // A reader's.
   pubsub::AnyReader stored;  // while it catches up
   std::uint64_t position = 0;
+  std::uint64_t seen =
+      0;  // it was given, or was not to be given, all from where it began up to here
+  std::uint64_t passed = 0;   // of them, those not to be given, since the last one that was given
+  std::uint64_t lost = 0;     // SampleLostStatus::total_count of `stored`
+  std::uint64_t missing = 0;  // of the stored ones, those that a trim of a log took
   std::uint32_t skipped = 0;
 
  private:
@@ -54,7 +61,10 @@ class Session::Endpoint final : public ClientEndpoint {
 /// RLY-6
 void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) {
   if (info.position <= position || !why_over.empty()) return;
-  position = info.position;
+  // Samples of a writer that does not own its instance, and stored ones that have gone.
+  if (seen != 0) passed += info.position - seen - 1;
+  passed -= std::min(passed, std::exchange(missing, 0));
+  position = seen = info.position;
   if (session_.is_full()) {
     if (open.reliability.kind == pubsub::Reliability::Kind::reliable) {
       why_over = "topic '" + open.topic +
@@ -79,6 +89,8 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
                  .source_ns = info.source_ns,
                  .key_hash = sample.key_hash,
                  .skipped = std::exchange(skipped, 0),
+                 .passed = static_cast<std::uint32_t>(
+                     std::min<std::uint64_t>(std::exchange(passed, 0), UINT32_MAX)),
                  .payload = sample.payload});
   ++session_.place_.counters.delivered;
   session_.place_.counters.delivered_bytes += sample.payload.size();
@@ -196,10 +208,13 @@ void Session::handle_sample(const Frame& frame) {
     endpoint->published = sample->number;
     return;
   }
-  if (!endpoint->topic->fits(frame.header.flags, *sample))
+  std::string why;
+  const auto key_hash = endpoint->topic->check(frame.header.flags, *sample, why);
+  if (!key_hash)
     return break_off("a sample of " + std::to_string(sample->payload.size()) +
-                     " bytes that is none of the type of topic '" + endpoint->open.topic + "'");
-  switch (endpoint->topic->publish(id_, frame.header.flags, *sample)) {
+                     " bytes that is none of the type of topic '" + endpoint->open.topic +
+                     "': " + why);
+  switch (endpoint->topic->publish(id_, frame.header.flags, *sample, *key_hash)) {
     case pubsub::WriteResult::written:
       endpoint->published = sample->number;
       published_ = true;
@@ -252,11 +267,18 @@ bool Session::attend(Endpoint& endpoint) {
     end(endpoint.number(), std::string(endpoint.why_over));
     return false;
   }
-  if (endpoint.delivered > endpoint.acknowledged && endpoint.begun && !is_full()) {
+  // RLY-10
+  const bool may_be_told = endpoint.begun && endpoint.topic->is_safe();
+  if (endpoint.delivered > endpoint.acknowledged && may_be_told && !is_full()) {
     endpoint.acknowledged = endpoint.delivered;
     add_acknowledged(connection_.output(), endpoint.number(), endpoint.delivered);
   }
-  return !endpoint.begun || endpoint.stored;
+  if (!endpoint.begun && endpoint.topic)
+    endpoint.topic->add_waiting(endpoint);
+  else if (!endpoint.begun)
+    place_.topics.await(endpoint.open.topic, endpoint);
+  // A full queue is told by its socket; nothing tells of stored samples.
+  return endpoint.stored && !is_full();
 }
 
 void Session::begin(Endpoint& endpoint) {
@@ -277,8 +299,10 @@ void Session::begin(Endpoint& endpoint) {
         return;
       }
       pubsub::DataReaderQos qos;
-      qos << pubsub::Reliability::reliable() << open.durability << pubsub::History::keep_all()
-          << pubsub::ResourceLimits{.max_samples = kStoredSamplesAhead};
+      qos << pubsub::Reliability::best_effort() << open.durability << pubsub::History::keep_all()
+          << pubsub::Ownership{.kind = pubsub::Ownership::Kind::either}
+          << pubsub::ResourceLimits{.max_samples = kStoredSamplesAhead,
+                                    .max_instances = UINT32_MAX};
       qos.slow_reader = {.kind = pubsub::SlowReader::Kind::drop,
                          .after_ns = place_.options.slow_ns};
       endpoint.stored = topic.make_reader(qos);
@@ -301,7 +325,11 @@ void Session::begin(Endpoint& endpoint) {
       const bool goes_on =
           open.after_beginning == what.beginning() && what.qos().level != pubsub::Level::unordered;
       endpoint.position = goes_on ? open.after_position : 0;
-      if (!endpoint.stored) topic.add_reader(endpoint);
+      if (!endpoint.stored) {
+        endpoint.position = std::max(endpoint.position, goes_on ? 0 : what.position());
+        endpoint.seen = std::max(endpoint.position, what.position());
+        topic.add_reader(endpoint);
+      }
     }
     count_if_resumed(endpoint);
     add_opened(connection_.output(), endpoint.number(), opened);
@@ -322,7 +350,9 @@ void Session::count_if_resumed(const Endpoint& endpoint) {
 /// Once a reader has all stored samples, it goes on with new ones, like all others: as nothing is
 /// delivered meanwhile, without gap or duplicate.
 void Session::give_stored(Endpoint& endpoint) {
-  const bool dropped = endpoint.stored.sample_lost_status().dropped;
+  const pubsub::SampleLostStatus lost = endpoint.stored.sample_lost_status();
+  const bool dropped = lost.dropped;
+  endpoint.missing += lost.total_count - std::exchange(endpoint.lost, lost.total_count);
   while (!is_full()) {
     const auto samples = endpoint.stored.take({.max_samples = 1});
     if (samples.size() == 0) break;
@@ -334,7 +364,11 @@ void Session::give_stored(Endpoint& endpoint) {
     ++place_.counters.dropped;
     return;
   }
-  if (endpoint.stored.available() || endpoint.position < endpoint.topic->topic().position()) return;
+  const auto next = endpoint.stored.next_in_order();
+  if (next.has_sample || next.waits) return;
+  const std::uint64_t position = endpoint.topic->topic().position();
+  if (endpoint.seen != 0) endpoint.passed += position - endpoint.seen;
+  endpoint.seen = position;
   endpoint.stored.close();
   endpoint.stored = {};
   endpoint.topic->add_reader(endpoint);

@@ -3,14 +3,21 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include <dunlin/error.hpp>
+
+#include "pubsub/sample_key.hpp"
 
 namespace dunlin::relay {
 namespace {
 
-/// So that clients that come back, as to a relay of which the other one died, find the topic.
-constexpr std::uint64_t kLingerNs = 5'000'000'000;
+/// So that clients that come back, as to a relay of which the other one died, find the topic: by
+/// default, a client notices within some 9 s that its relay is silent, and that another one does
+/// not answer.
+constexpr std::uint64_t kLingerNs = 30'000'000'000;
+constexpr std::uint64_t kAgainNs = 1'000'000'000;  // until it tries to be in a topic again
 constexpr std::string_view kPlain = " plain ";
 constexpr std::size_t kShownTypeBytes = 200;
 
@@ -29,33 +36,38 @@ std::string describe_qos(const pubsub::TopicQos& qos) {
   return text;
 }
 
-}  // namespace
-
-bool SampleShape::fits(bool xcdr, std::size_t size) const noexcept {
-  constexpr std::size_t kXcdrHeaderBytes = 4;
-  return plain ? !xcdr && size == bytes : xcdr && size >= kXcdrHeaderBytes;
-}
-
 /// "NAME final", "NAME appendable", and of a plain type " plain BYTES" behind that; then a line for
 /// each member.
-std::optional<SampleShape> shape_of(const std::string& type_text) {
+bool has_good_head(const std::string& type_text) {
   const std::size_t end = type_text.find('\n');
   if (end == std::string::npos || end + 1 == type_text.size() || !type_text.ends_with('\n'))
-    return std::nullopt;
+    return false;
   std::string_view line = std::string_view(type_text).substr(0, end);
-  SampleShape shape;
   if (const std::size_t at = line.rfind(kPlain); at != std::string_view::npos) {
+    std::size_t bytes = 0;
     const char* const digits = line.data() + at + kPlain.size();
     const char* const past = line.data() + line.size();
-    const auto [last, failure] = std::from_chars(digits, past, shape.bytes);
-    if (failure != std::errc{} || last != past || shape.bytes == 0 || shape.bytes > kMaxSampleBytes)
-      return std::nullopt;
-    shape.plain = true;
+    const auto [last, failure] = std::from_chars(digits, past, bytes);
+    if (failure != std::errc{} || last != past || bytes == 0 || bytes > kMaxSampleBytes)
+      return false;
     line = line.substr(0, at);
   }
   for (const std::string_view kind : {" final", " appendable"})
-    if (line.ends_with(kind) && line.size() > kind.size()) return shape;
-  return std::nullopt;
+    if (line.ends_with(kind) && line.size() > kind.size()) return true;
+  return false;
+}
+
+bool orders_samples(const pubsub::TopicQos& qos) { return qos.level != pubsub::Level::unordered; }
+
+}  // namespace
+
+std::optional<pubsub::TypeTree> type_of(const std::string& type_text) {
+  if (!has_good_head(type_text)) return std::nullopt;
+  try {
+    return pubsub::parse_type(type_text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 // --- a topic -------------------------------------------------------------------------------------
@@ -66,9 +78,9 @@ std::size_t RelayTopic::Hash::operator()(const ClientId& id) const noexcept {
   return value;
 }
 
-RelayTopic::RelayTopic(const pubsub::DomainParticipant& participant, const Open& open,
-                       const pubsub::TopicQos& qos)
-    : topic_(participant, open.topic, pubsub::raw_type_support({}, open.type_name), qos) {
+RelayTopic::RelayTopic(const pubsub::DomainParticipant& participant, const SharedTopic& topic)
+    : shared_(topic),
+      topic_(participant, topic.name, pubsub::raw_type_support({}, topic.type_name), topic.qos) {
   topic_.on_client([this](const pubsub::ClientStamp& stamp) {
     const auto found = writers_.find(stamp.client);
     if (found != writers_.end()) found->second->on_delivered(stamp.number);
@@ -85,7 +97,7 @@ std::string RelayTopic::why_over() const { return topic_.why_refused(); }
 RelayTopic::Ready RelayTopic::prepare(const Open& open, std::string& why) {
   why = why_over();
   if (!why.empty()) return Ready::refused;
-  if (!topic_.joined()) return Ready::not_yet;
+  if (!topic_.joined() || !is_safe_) return Ready::not_yet;
   const Ready typed = prepare_type(open, why);
   if (typed != Ready::yes) return typed;
   return open.writes ? prepare_writer(open.type_text, open.type_name, why) : prepare_reader(why);
@@ -96,7 +108,7 @@ RelayTopic::Ready RelayTopic::prepare_type(const Open& open, std::string& why) {
   const std::string& has = topic_.type_text();
   if (has.empty()) {
     if (open.type_text.empty()) return open.writes ? Ready::not_yet : Ready::yes;
-    if (!shape_of(open.type_text)) {
+    if (!type_of(open.type_text)) {
       why = "topic '" + topic_.name() + "': the text of this client's type is none: \"" +
             open.type_text.substr(0, kShownTypeBytes) + "\"";
       return Ready::refused;
@@ -104,9 +116,9 @@ RelayTopic::Ready RelayTopic::prepare_type(const Open& open, std::string& why) {
     return prepare_writer(open.type_text, open.type_name, why) == Ready::refused ? Ready::refused
                                                                                  : Ready::not_yet;
   }
-  if (shape_text_ != has) {
-    shape_text_ = has;
-    shape_ = shape_of(has);
+  if (type_text_ != has) {
+    type_text_ = has;
+    type_ = type_of(has);
   }
   if (open.type_text.empty() || pubsub::types_match(has, open.type_text)) return Ready::yes;
   why = "topic '" + topic_.name() + "': this client is refused, because its type is another one: " +
@@ -130,7 +142,10 @@ RelayTopic::Ready RelayTopic::prepare_writer(const std::string& type_text,
 /// One reader serves all subscriptions that have what is stored already, or do not want it.
 RelayTopic::Ready RelayTopic::prepare_reader(std::string& why) {
   if (!live_) {
-    live_ = make_reader({});
+    pubsub::DataReaderQos qos;
+    qos << pubsub::Ownership{.kind = pubsub::Ownership::Kind::either}
+        << pubsub::ResourceLimits{.max_instances = UINT32_MAX};
+    live_ = make_reader(qos);
     live_.on_sample([this](const void* sample, const pubsub::SampleInfo& info) {
       for (ClientEndpoint* const reader : readers_)
         reader->on_sample(*static_cast<const pubsub::RawSample*>(sample), info);
@@ -141,62 +156,146 @@ RelayTopic::Ready RelayTopic::prepare_reader(std::string& why) {
   return live_.ready() ? Ready::yes : Ready::not_yet;
 }
 
+std::optional<std::uint64_t> RelayTopic::check(std::uint8_t flags, const ClientSample& sample,
+                                               std::string& why) const {
+  if (!type_) {
+    why = "the type of the topic cannot be read";
+    return std::nullopt;
+  }
+  if (type_->plain == ((flags & kXcdr) != 0)) {
+    why = std::string("the type's samples are ") + (type_->plain ? "plain" : "XCDR2");
+    return std::nullopt;
+  }
+  try {
+    return pubsub::key_hash_of(*type_, sample.payload);
+  } catch (const Error& error) {
+    why = error.what();
+    return std::nullopt;
+  }
+}
+
 pubsub::WriteResult RelayTopic::publish(const ClientId& client, std::uint8_t flags,
-                                        const ClientSample& sample) {
+                                        const ClientSample& sample, std::uint64_t key_hash) {
   sample_.plain = (flags & kXcdr) == 0;
-  sample_.key_hash = sample.key_hash;
+  sample_.key_hash = key_hash;
   sample_.payload.assign(sample.payload.begin(), sample.payload.end());
   const pubsub::ClientStamp stamp{.client = client, .number = sample.number};
   return (flags & kDisposes) != 0 ? writer_.dispose(&sample_, stamp)
                                   : writer_.write(&sample_, stamp);
 }
 
+void RelayTopic::add_waiting(ClientEndpoint& endpoint) {
+  seen_ = condition();
+  if (std::ranges::find(waiting_, &endpoint) == waiting_.end()) waiting_.push_back(&endpoint);
+}
+
 void RelayTopic::remove(const ClientId& client, ClientEndpoint& endpoint) {
   std::erase(readers_, &endpoint);
+  std::erase(waiting_, &endpoint);
   const auto found = writers_.find(client);
   if (found != writers_.end() && found->second == &endpoint) writers_.erase(found);
 }
 
+RelayTopic::Condition RelayTopic::condition() const {
+  return {.joined = topic_.joined(),
+          .is_over = !topic_.why_refused().empty(),
+          .is_safe = is_safe_,
+          .reads = live_ && (live_.ready() || !live_.why_refused().empty()),
+          .writes = writer_ && writer_.ready(),
+          .writer_is_refused = writer_ && !writer_.why_refused().empty(),
+          .type_bytes = topic_.type_text().size()};
+}
+
+void RelayTopic::look(const std::vector<std::string>* others) {
+  if (others != nullptr) others_ = *others;
+  if (others != nullptr || topic_.endpoint_changes() != endpoint_changes_) {
+    endpoint_changes_ = topic_.endpoint_changes();
+    const bool was_safe = is_safe_;
+    is_safe_ = others_.empty() || std::ranges::any_of(others_, [this](const std::string& relay) {
+                 return topic_.has_reader_of(relay);
+               });
+    if (is_safe_ && !was_safe)
+      for (const auto& [client, writer] : writers_) writer->wake();
+  }
+  // Other relays wait for the reader of this one.
+  std::string why;
+  if (!live_ && topic_.joined() && why_over().empty()) static_cast<void>(prepare_reader(why));
+  if (waiting_.empty()) return;
+  const Condition now = condition();
+  if (now == seen_) return;
+  seen_ = now;
+  for (ClientEndpoint* const endpoint : std::exchange(waiting_, {})) endpoint->wake();
+}
+
 // --- all of them ---------------------------------------------------------------------------------
 
+RelayTopics::RelayTopics(pubsub::DomainParticipant& participant)
+    : participant_(participant), peers_(participant.group()) {}
+
+void RelayTopics::refresh_infos() {
+  const std::uint64_t changes = participant_.topic_changes();
+  if (changes == infos_as_of_) return;
+  infos_ = participant_.topics();
+  infos_as_of_ = changes;
+}
+
 /// A client that gives no policies means the topic without an order, if there is one.
-std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why) {
-  const auto infos = participant_.topics();
-  const auto find_in = [&](const auto& is_meant) {
-    return std::ranges::find_if(infos, [&](const pubsub::TopicInfo& one) {
-      return one.name == open.topic && is_meant(one.qos.order);
+const pubsub::TopicInfo* RelayTopics::info_of(const std::string& name,
+                                              const std::optional<pubsub::TopicQos>& qos) {
+  refresh_infos();
+  const auto find_in = [&](const auto& is_meant) -> const pubsub::TopicInfo* {
+    const auto found = std::ranges::find_if(infos_, [&](const pubsub::TopicInfo& one) {
+      return one.name == name && is_meant(one.qos.order);
     });
+    return found != infos_.end() ? &*found : nullptr;
   };
-  const pubsub::OrderName given = open.qos ? open.qos->order : pubsub::OrderName();
-  auto info = find_in([&](const pubsub::OrderName& order) { return order == given; });
-  if (info == infos.end() && !open.qos) info = find_in([](const auto&) { return true; });
-  const pubsub::OrderName order = info != infos.end() ? info->qos.order : given;
-  const std::string key = open.topic + " " + std::string(order.view());
+  const pubsub::OrderName given = qos ? qos->order : pubsub::OrderName();
+  const pubsub::TopicInfo* info =
+      find_in([&](const pubsub::OrderName& order) { return order == given; });
+  if (info == nullptr && !qos) info = find_in([](const auto&) { return true; });
+  return info;
+}
+
+std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why) {
+  const pubsub::TopicInfo* const info = info_of(open.topic, open.qos);
+  const pubsub::OrderName order =
+      info != nullptr ? info->qos.order : (open.qos ? open.qos->order : pubsub::OrderName());
+  const std::string key = topic_key(open.topic, order);
   if (const auto found = topics_.find(key); found != topics_.end()) {
-    if (found->second->why_over().empty()) {
-      if (!open.qos || *open.qos == found->second->topic().qos()) return found->second;
-      why = "topic '" + open.topic + "' has " + describe_qos(found->second->topic().qos()) +
-            "; this client gives " + describe_qos(*open.qos);
-      return nullptr;
+    RelayTopic& topic = *found->second;
+    if (topic.why_over().empty()) {
+      if (open.qos && *open.qos != topic.topic().qos()) {
+        why = "topic '" + open.topic + "' has " + describe_qos(topic.topic().qos()) +
+              "; this client gives " + describe_qos(*open.qos);
+        return nullptr;
+      }
+      topic.is_used = true;
+      topic.no_clients_ns = 0;
+      tell(topic);
+      return found->second;
     }
     topics_.erase(found);
   }
-  if (info == infos.end() && !open.qos) return nullptr;
-  if (info == infos.end() && open.qos->ring_bytes > kMaxClientRingBytes) {
+  if (info == nullptr && !open.qos) return nullptr;
+  if (info == nullptr && open.qos->ring_bytes > kMaxClientRingBytes) {
     why = "topic '" + open.topic + "': a client asks for rings of " +
           std::to_string(open.qos->ring_bytes) + " bytes; it can have " +
           std::to_string(kMaxClientRingBytes) + " (kMaxClientRingBytes)";
     return nullptr;
   }
-  if (info != infos.end() && open.qos && !(*open.qos == info->qos)) {
+  if (info != nullptr && open.qos && *open.qos != info->qos) {
     why = "topic '" + open.topic + "' has " + describe_qos(info->qos) + "; this client gives " +
           describe_qos(*open.qos);
     return nullptr;
   }
   try {
-    auto topic = std::make_shared<RelayTopic>(participant_, open,
-                                              info == infos.end() ? *open.qos : info->qos);
+    auto topic = std::make_shared<RelayTopic>(
+        participant_, SharedTopic{.name = open.topic,
+                                  .type_name = open.type_name,
+                                  .qos = info == nullptr ? *open.qos : info->qos});
     topics_[key] = topic;
+    if (peers_.joined()) look(key, *topic);
+    tell(*topic);
     return topic;
   } catch (const Error& error) {
     why = error.what();
@@ -204,19 +303,104 @@ std::shared_ptr<RelayTopic> RelayTopics::find(const Open& open, std::string& why
   }
 }
 
+void RelayTopics::await(const std::string& name, ClientEndpoint& endpoint) {
+  stop_waiting(name, endpoint);
+  awaited_.emplace(name, &endpoint);
+}
+
+void RelayTopics::stop_waiting(const std::string& name, ClientEndpoint& endpoint) {
+  const auto [begin, end] = awaited_.equal_range(name);
+  for (auto it = begin; it != end; ++it)
+    if (it->second == &endpoint) return static_cast<void>(awaited_.erase(it));
+}
+
+/// Where samples have no order, members have no common place in the topic: it is not shared.
+void RelayTopics::tell(const RelayTopic& topic) {
+  if (!orders_samples(topic.shared().qos)) return;
+  peers_.tell(topic.shared(), {.uses = topic.is_used, .cannot = !topic.why_over().empty()});
+}
+
+void RelayTopics::look(const std::string& key, RelayTopic& topic) const {
+  const auto others =
+      orders_samples(topic.shared().qos) ? peers_.able_others(key) : std::vector<std::string>();
+  topic.look(&others);
+}
+
+std::size_t RelayTopics::look() {
+  std::size_t done = peers_.poll();
+  const bool others_changed = peers_.joined() && peers_.changes() != peers_as_of_;
+  if (others_changed) {
+    peers_as_of_ = peers_.changes();
+    share_topics();
+    ++done;
+  }
+  for (const auto& [key, topic] : topics_) {
+    if (others_changed)
+      look(key, *topic);
+    else
+      topic->look(nullptr);
+    if (topic->over_since_ns == 0 && !topic->topic().why_refused().empty()) {
+      topic->over_since_ns = std::max<std::uint64_t>(participant_.fabric().now_ns(), 1);
+      tell(*topic);
+      ++done;
+    }
+  }
+  if (!awaited_.empty() && participant_.topic_changes() != infos_as_of_) {
+    refresh_infos();
+    for (const pubsub::TopicInfo& info : infos_) {
+      const auto [begin, end] = awaited_.equal_range(info.name);
+      for (auto it = begin; it != end; ++it) it->second->wake();
+      awaited_.erase(begin, end);
+    }
+  }
+  return done;
+}
+
+/// RLY-10
+void RelayTopics::share_topics() {
+  for (const auto& [key, topic] : topics_) topic->is_used_elsewhere = false;
+  for (const SharedTopic& shared : std::exchange(unable_, {})) peers_.tell(shared, {});
+  for (const SharedTopic& shared : peers_.used_by_others()) {
+    const std::string key = topic_key(shared.name, shared.qos.order);
+    std::shared_ptr<RelayTopic>& topic = topics_[key];
+    try {
+      if (topic && !topic->why_over().empty()) topic.reset();
+      if (!topic) {
+        topic = std::make_shared<RelayTopic>(participant_, shared);
+        topic->is_used = false;
+      }
+      topic->is_used_elsewhere = true;
+    } catch (const Error&) {
+      topics_.erase(key);
+      unable_.push_back(shared);
+      peers_.tell(shared, {.cannot = true});
+    }
+  }
+}
+
 std::uint64_t RelayTopics::let_go(std::uint64_t now_ns) {
   std::uint64_t due_ns = UINT64_MAX;
+  // When it is over that this is so; since `since_ns`, which is set if it begins, or 0.
+  const auto lasts = [&](bool is_so, std::uint64_t& since_ns) {
+    if (!is_so) return since_ns = 0, false;
+    if (since_ns == 0) since_ns = std::max<std::uint64_t>(now_ns, 1);
+    if (now_ns - since_ns >= kLingerNs) return true;
+    due_ns = std::min(due_ns, since_ns + kLingerNs);
+    return false;
+  };
   for (auto it = topics_.begin(); it != topics_.end();) {
     RelayTopic& topic = *it->second;
-    if (it->second.use_count() > 1) {
-      topic.unused_since_ns = 0;
-    } else if (topic.unused_since_ns == 0) {
-      topic.unused_since_ns = std::max<std::uint64_t>(now_ns, 1);
+    if (lasts(it->second.use_count() == 1, topic.no_clients_ns)) topic.is_used = false;
+    const bool is_needed_elsewhere = !lasts(!topic.is_used_elsewhere, topic.not_elsewhere_ns);
+    tell(topic);
+    bool goes = !topic.is_used && !is_needed_elsewhere;
+    if (topic.over_since_ns != 0) {  // its place is for a new one
+      goes = now_ns - topic.over_since_ns >= kAgainNs;
+      if (goes) peers_as_of_ = UINT64_MAX;
+      due_ns = std::min(due_ns, topic.over_since_ns + kAgainNs);
     }
-    const bool over = topic.unused_since_ns != 0 && now_ns - topic.unused_since_ns >= kLingerNs;
-    if (topic.unused_since_ns != 0 && !over)
-      due_ns = std::min(due_ns, topic.unused_since_ns + kLingerNs);
-    it = over ? topics_.erase(it) : std::next(it);
+    if (goes) peers_.tell(topic.shared(), {});
+    it = goes ? topics_.erase(it) : std::next(it);
   }
   return due_ns;
 }

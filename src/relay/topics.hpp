@@ -10,9 +10,12 @@
 
 #include <dunlin/pubsub/core.hpp>
 
+#include "pubsub/type_tree.hpp"
 #include "relay/frame.hpp"
+#include "relay/peers.hpp"
 
-/// The topics that a relay is in for its clients.
+/// The topics that a relay is in: those of its clients, and those of other relays' clients
+/// (RLY-10).
 namespace dunlin::relay {
 
 /// An endpoint of a client, as its topic calls it. The topic outlives it.
@@ -25,21 +28,16 @@ class ClientEndpoint {
   /// A writer's samples up to this number are delivered.
   virtual void on_delivered(std::uint64_t number) = 0;
   virtual void on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) = 0;
+  /// What it waits for may have come: it is to be looked at.
+  virtual void wake() = 0;
 };
 
-/// The form of a sample of the topic's type.
-struct SampleShape {
-  bool plain = false;
-  std::size_t bytes = 0;  // of a plain one
-  [[nodiscard]] bool fits(bool xcdr, std::size_t size) const noexcept;
-};
-/// Of TypeSupport::text; none if it is empty or cannot be understood.
-[[nodiscard]] std::optional<SampleShape> shape_of(const std::string& type_text);
+/// The type that a TypeSupport::text describes; none if the text is empty or describes none.
+[[nodiscard]] std::optional<pubsub::TypeTree> type_of(const std::string& type_text);
 
 class RelayTopic {
  public:
-  RelayTopic(const pubsub::DomainParticipant& participant, const Open& open,
-             const pubsub::TopicQos& qos);
+  RelayTopic(const pubsub::DomainParticipant& participant, const SharedTopic& topic);
   ~RelayTopic();
   RelayTopic(const RelayTopic&) = delete;
   RelayTopic& operator=(const RelayTopic&) = delete;
@@ -48,11 +46,12 @@ class RelayTopic {
   /// Whether an endpoint of this type can begin; `why` if it is refused.
   [[nodiscard]] Ready prepare(const Open& open, std::string& why);
 
+  /// The key hash of a client's sample, which is taken from its bytes: the client's own word is not
+  /// believed (RLY-8). None, and `why` says why, if the sample is none of the topic's type.
+  [[nodiscard]] std::optional<std::uint64_t> check(std::uint8_t flags, const ClientSample& sample,
+                                                   std::string& why) const;
   [[nodiscard]] pubsub::WriteResult publish(const ClientId& client, std::uint8_t flags,
-                                            const ClientSample& sample);
-  [[nodiscard]] bool fits(std::uint8_t flags, const ClientSample& sample) const noexcept {
-    return shape_ && shape_->fits((flags & kXcdr) != 0, sample.payload.size());
-  }
+                                            const ClientSample& sample, std::uint64_t key_hash);
   /// A reader of one client, for the stored samples.
   [[nodiscard]] pubsub::AnyReader make_reader(const pubsub::DataReaderQos& qos) const {
     return {topic_, qos};
@@ -61,14 +60,28 @@ class RelayTopic {
     writers_[client] = &endpoint;
   }
   void add_reader(ClientEndpoint& endpoint) { readers_.push_back(&endpoint); }
+  /// It is woken when prepare() may say something else.
+  void add_waiting(ClientEndpoint& endpoint);
   /// Also if it was not added.
   void remove(const ClientId& client, ClientEndpoint& endpoint);
 
+  /// What can have changed since the last call has: endpoints are woken. `others`: the relays of
+  /// which one must have the topic, if they have changed; else null.
+  void look(const std::vector<std::string>* others);
+  /// RLY-10
+  [[nodiscard]] bool is_safe() const noexcept { return is_safe_; }
+
   [[nodiscard]] const pubsub::AnyTopic& topic() const noexcept { return topic_; }
+  [[nodiscard]] const SharedTopic& shared() const noexcept { return shared_; }
   /// It will never work again.
   [[nodiscard]] std::string why_over() const;
 
-  std::uint64_t unused_since_ns = 0;  // the owner's
+  // The owner's.
+  bool is_used = true;                 // by clients of this relay, or they have not gone for long
+  bool is_used_elsewhere = false;      // by clients of another one
+  std::uint64_t no_clients_ns = 0;     // since then this relay has had none in it; 0: it has some
+  std::uint64_t not_elsewhere_ns = 0;  // since then no other relay has; 0: one has some
+  std::uint64_t over_since_ns = 0;     // since then it has been over; 0: it has not
 
  private:
   struct Hash {
@@ -78,12 +91,30 @@ class RelayTopic {
   [[nodiscard]] Ready prepare_writer(const std::string& type_text, const std::string& type_name,
                                      std::string& why);
   [[nodiscard]] Ready prepare_reader(std::string& why);
+  /// What prepare() depends on.
+  struct Condition {
+    bool joined = false;
+    bool is_over = false;
+    bool is_safe = false;
+    bool reads = false;
+    bool writes = false;
+    bool writer_is_refused = false;
+    std::size_t type_bytes = 0;
+    friend bool operator==(const Condition&, const Condition&) = default;
+  };
+  [[nodiscard]] Condition condition() const;
 
+  SharedTopic shared_;
   pubsub::AnyTopic topic_;
   pubsub::AnyWriter writer_;
   pubsub::AnyReader live_;
-  std::string shape_text_;
-  std::optional<SampleShape> shape_;
+  std::string type_text_;  // that type_ is of
+  std::optional<pubsub::TypeTree> type_;
+  bool is_safe_ = false;
+  std::vector<std::string> others_;     // of which one must have the topic
+  std::uint64_t endpoint_changes_ = 0;  // of the topic, that is_safe_ is of
+  Condition seen_;
+  std::vector<ClientEndpoint*> waiting_;
   pubsub::RawSample sample_;  // of publish()
   std::unordered_map<ClientId, ClientEndpoint*, Hash> writers_;
   std::vector<ClientEndpoint*> readers_;
@@ -91,19 +122,42 @@ class RelayTopic {
 
 class RelayTopics {
  public:
-  explicit RelayTopics(pubsub::DomainParticipant& participant) : participant_(participant) {}
+  /// Throws Error.
+  explicit RelayTopics(pubsub::DomainParticipant& participant);
 
   /// Null: the topic is not there, and the client has not said what it should be. Or it is refused,
   /// and `why` says why.
   [[nodiscard]] std::shared_ptr<RelayTopic> find(const Open& open, std::string& why);
+  /// It is woken when a topic of that name comes to be there.
+  void await(const std::string& name, ClientEndpoint& endpoint);
+  /// Also if it does not wait.
+  void stop_waiting(const std::string& name, ClientEndpoint& endpoint);
+
+  /// Wakes endpoints, and is where other relays' topics are. Between changes it costs a few loads
+  /// for each topic, however many endpoints wait. Returns a number of things done.
+  std::size_t look();
   /// Lets go of topics that no client has used for a while. Returns when to call again.
   std::uint64_t let_go(std::uint64_t now_ns);
 
   [[nodiscard]] pubsub::DomainParticipant& participant() const noexcept { return participant_; }
+  [[nodiscard]] const RelayPeers& peers() const noexcept { return peers_; }
 
  private:
+  [[nodiscard]] const pubsub::TopicInfo* info_of(const std::string& name,
+                                                 const std::optional<pubsub::TopicQos>& qos);
+  void refresh_infos();
+  void share_topics();
+  void tell(const RelayTopic& topic);
+  void look(const std::string& key, RelayTopic& topic) const;
+
   pubsub::DomainParticipant& participant_;
-  std::map<std::string, std::shared_ptr<RelayTopic>> topics_;  // by name and order
+  std::vector<pubsub::TopicInfo> infos_;
+  std::uint64_t infos_as_of_ = UINT64_MAX;
+  std::map<std::string, std::shared_ptr<RelayTopic>> topics_;  // by topic_key()
+  std::multimap<std::string, ClientEndpoint*> awaited_;        // topics that are not there, by name
+  RelayPeers peers_;
+  std::uint64_t peers_as_of_ = UINT64_MAX;
+  std::vector<SharedTopic> unable_;  // that others use, and that this member cannot be in
 };
 
 }  // namespace dunlin::relay

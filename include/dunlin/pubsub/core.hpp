@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/group.hpp>
@@ -94,6 +95,8 @@ class DomainParticipant {
   /// The topics of all members, but for those of orders in which this member is not.
   [[nodiscard]] std::vector<TopicInfo> topics() const;
   [[nodiscard]] std::vector<OrderInfo> orders() const;
+  /// Another number when topics() or orders() has changed.
+  [[nodiscard]] std::uint64_t topic_changes() const noexcept;
   /// Whether this member is in any topic, or on its way out of one: topics go with their last
   /// handle, after the samples of their writers have arrived.
   [[nodiscard]] bool holds_topics() const noexcept;
@@ -143,6 +146,10 @@ class AnyTopic {
   /// Null: none.
   void on_inconsistent_topic(std::function<void()> handler);
   [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
+  /// Grows when endpoints() changes.
+  [[nodiscard]] std::uint64_t endpoint_changes() const noexcept;
+  /// Whether that member has a reader. It was announced by a member with the topic's state.
+  [[nodiscard]] bool has_reader_of(std::string_view member) const noexcept;
   [[nodiscard]] const TopicCounters& counters() const noexcept;
   /// The type of the topic's first endpoint; empty before there is one.
   [[nodiscard]] const std::string& type_text() const noexcept;

@@ -90,7 +90,8 @@ struct Lifespan {
 };
 
 struct Ownership {
-  enum class Kind : std::uint8_t { shared, exclusive };
+  /// `either` is for readers, such as those of tools: writers of both kinds match.
+  enum class Kind : std::uint8_t { shared, exclusive, either };
   Kind kind = Kind::shared;
   std::uint32_t strength = 0;  // of a writer; the strongest live one owns an instance
   friend bool operator==(const Ownership&, const Ownership&) = default;
@@ -102,7 +103,8 @@ struct TimeBasedFilter {
   friend bool operator==(const TimeBasedFilter&, const TimeBasedFilter&) = default;
 };
 
-/// The behaviour of a full reliable reader with History::keep_all().
+/// The behaviour of a full reliable reader with History::keep_all(); `drop` also of one that
+/// requests best_effort, which else loses samples when it is full.
 struct SlowReader {
   enum class Kind : std::uint8_t {
     hold,  // it holds the topic back: writers see WriteResult::no_room

@@ -139,9 +139,14 @@ std::string describe_type() {
 template <class T>
 void append_key_value(const T& value, std::vector<std::byte>& to);
 
+/// In the order of their declaration, in which the type's text has them, too.
 template <class T, auto... Keys>
-void append_keys(const T& object, std::vector<std::byte>& to, KeyOf<Keys...>) {
-  (append_key_value(object.*Keys, to), ...);
+void append_keys(const T& object, std::vector<std::byte>& to, KeyOf<Keys...> keys) {
+  const auto append = [&]<class M>(const M& member) {
+    if constexpr ((std::is_same_v<M, std::remove_cvref_t<decltype(object.*Keys)>> || ...))
+      if (is_key(object, &member, keys)) append_key_value(member, to);
+  };
+  std::apply([&](const auto&... member) { (append(member), ...); }, tie_members(object));
 }
 
 template <class T>

@@ -148,6 +148,10 @@ class AnyRelayReader {
   [[nodiscard]] const std::string& why_refused() const noexcept;
   /// Samples that it was not given: it was slow, or with no relay when they came. RLY-7
   [[nodiscard]] std::uint64_t lost() const noexcept;
+  /// How often it came to a relay where its place in the topic was unknown, because the topic had
+  /// begun anew, or is unordered. Each time, samples may be missing that lost() does not know, and
+  /// samples that it was given may come again.
+  [[nodiscard]] std::uint64_t restarts() const noexcept;
   [[nodiscard]] const std::string& type_text() const noexcept;
 
  protected:

@@ -1,4 +1,4 @@
-#include "topic/type_tree.hpp"
+#include "pubsub/type_tree.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/limits.hpp>
 
-namespace dunlin::app::topic {
+namespace dunlin::pubsub {
 namespace {
 
 constexpr std::string_view kText = "char*";
@@ -99,6 +99,9 @@ void read_name(std::string_view name, TypeNode& node) {
     if (name.front() != '[' || close == std::string_view::npos)
       refuse("'" + std::string(name) + "' is no dimension of member '" + node.name + "'");
     const std::string_view count = name.substr(1, close - 1);
+    // Arrays of nothing would make a sample without bytes a long way.
+    if (!count.empty() && number_of(count) == 0)
+      refuse("member '" + node.name + "' is an array without elements");
     node.dimensions.push_back(count.empty()
                                   ? TypeNode::Dimension{TypeNode::Wrap::sequence, 0}
                                   : TypeNode::Dimension{TypeNode::Wrap::array, number_of(count)});
@@ -129,6 +132,7 @@ class Parser {
                std::to_string(tree.bytes));
       tree.root.size = tree.bytes;  // more: it is aligned to more than its members
     }
+    tree.has_bool = has_bool_;
     tree.keyed = std::ranges::any_of(tree.root.members, &TypeNode::key);
     return tree;
   }
@@ -149,6 +153,7 @@ class Parser {
         if (word.starts_with('@')) node.offset = number_of(word.substr(1));
         node.key |= word == "key";
       }
+      has_bool_ |= node.type == "bool";
       const bool is_text = node.type.starts_with(kText);
       if (is_struct) {
         if (is_text || node.type == "string" || number_bytes(node.type) > 0)
@@ -188,6 +193,7 @@ class Parser {
   std::vector<std::string_view> lines_;
   std::size_t at_ = 0;
   bool plain_ = false;
+  bool has_bool_ = false;
 };
 
 }  // namespace
@@ -223,4 +229,4 @@ bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept {
 
 TypeTree parse_type(std::string_view text) { return Parser(text).parse(); }
 
-}  // namespace dunlin::app::topic
+}  // namespace dunlin::pubsub

@@ -1,17 +1,20 @@
-#include "topic/sample_key.hpp"
+#include "pubsub/sample_key.hpp"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/cdr.hpp>
 #include <dunlin/pubsub/type_support.hpp>
 
-namespace dunlin::app::topic {
+namespace dunlin::pubsub {
 namespace {
 
-/// Walks through a sample, memory as it is or XCDR2, and keeps the key members.
+constexpr std::string_view kBool = "bool";
+
+/// Walks through a sample, memory as it is or XCDR2, checks it, and keeps the key members.
 class KeyReader {
  public:
   KeyReader(const TypeTree& type, std::span<const std::byte> payload)
@@ -20,9 +23,11 @@ class KeyReader {
         decoder_(type.plain ? std::span<const std::byte>() : payload) {}
 
   std::uint64_t hash() {
+    if (!type_.plain && decoder_.delimited() != type_.root.appendable)
+      throw Error("a sample has the header of another type");
     members(type_.root, 0, false);
     check_decoder();
-    return pubsub::hash_key(key_);
+    return hash_key(key_);
   }
 
  private:
@@ -30,12 +35,16 @@ class KeyReader {
     if (!type_.plain && !decoder_.good()) throw Error("a sample is no XCDR2 of its type");
   }
 
+  /// A struct within a key counts with its own key members, if it has any.
   void members(const TypeNode& node, std::size_t base, bool in_key) {
+    const bool is_root = &node == &type_.root;
+    const bool counts_whole = !is_root && std::ranges::none_of(node.members, &TypeNode::key);
     const bool delimited = !type_.plain && node.appendable;
     const std::size_t outer = delimited ? decoder_.begin_delimited() : 0;
     for (const TypeNode& member : node.members) {
       if (delimited && decoder_.at_end()) break;  // appended since
-      value(member, 0, base + member.offset, in_key || (&node == &type_.root && member.key));
+      const bool counts = (is_root || in_key) && (counts_whole || member.key);
+      if (counts || !type_.plain || type_.has_bool) value(member, 0, base + member.offset, counts);
     }
     if (delimited) decoder_.end_delimited(outer);
   }
@@ -58,6 +67,13 @@ class KeyReader {
     if (outermost.wrap == TypeNode::Wrap::sequence) count = decoder_.number<std::uint32_t>();
     if (count > (type_.plain ? payload_.size() : decoder_.left())) decoder_.fail();
     check_decoder();
+    const bool is_last = depth + 1 == node.dimensions.size();
+    const bool any_value_will_do = number_bytes(node.type) > 0 && node.type != kBool;
+    if (!type_.plain && !in_key && is_last && !delimited && any_value_will_do && count > 0) {
+      decoder_.align(node.size);
+      static_cast<void>(decoder_.bytes(count * node.size));
+      return check_decoder();
+    }
     std::size_t stride = node.size;
     for (std::size_t i = depth + 1; i < node.dimensions.size(); ++i)
       stride *= node.dimensions[i].count;
@@ -68,7 +84,7 @@ class KeyReader {
   void scalar(const TypeNode& node, std::size_t at, bool in_key) {
     if (node.type == "string") return text(in_key);
     if (node.size == 0)
-      throw Error(fmt::format("the type has a '{}', which is unknown", node.type));
+      throw Error("the type has a '" + node.type + "', which is unknown");
     std::span<const std::byte> bytes;
     if (type_.plain) {
       if (at > payload_.size() || node.size > payload_.size() - at)
@@ -79,12 +95,14 @@ class KeyReader {
       bytes = decoder_.bytes(node.size);
       check_decoder();
     }
+    if (node.type == kBool && std::to_integer<unsigned>(bytes[0]) > 1)
+      throw Error("a bool of a sample is neither 0 nor 1");
     if (in_key) key_.insert(key_.end(), bytes.begin(), bytes.end());
   }
 
   void text(bool in_key) {
     const auto bytes = decoder_.bytes(decoder_.number<std::uint32_t>());
-    if (bytes.empty()) decoder_.fail();
+    if (bytes.empty() || bytes.back() != std::byte{}) decoder_.fail();
     check_decoder();
     if (!in_key) return;
     const std::size_t length = bytes.size() - 1;  // without the zero at its end
@@ -95,7 +113,7 @@ class KeyReader {
 
   const TypeTree& type_;
   std::span<const std::byte> payload_;
-  pubsub::cdr::Decoder decoder_;
+  cdr::Decoder decoder_;
   std::vector<std::byte> key_;
 };
 
@@ -103,8 +121,11 @@ class KeyReader {
 
 std::uint64_t key_hash_of(const TypeTree& type, std::span<const std::byte> payload) {
   if (type.plain && payload.size() != type.bytes)
-    throw Error(fmt::format("a sample has {} bytes, and its type {}", payload.size(), type.bytes));
-  return type.keyed ? KeyReader(type, payload).hash() : 0;
+    throw Error("a sample has " + std::to_string(payload.size()) + " bytes, and its type " +
+                std::to_string(type.bytes));
+  if (type.plain && !type.keyed && !type.has_bool) return 0;
+  const std::uint64_t hash = KeyReader(type, payload).hash();
+  return type.keyed ? hash : 0;
 }
 
-}  // namespace dunlin::app::topic
+}  // namespace dunlin::pubsub
