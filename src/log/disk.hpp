@@ -50,6 +50,8 @@ class Directory {
   virtual void rename(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& name) = 0;
   virtual void sync() = 0;
+  /// A number that nobody can guess, and not 0.
+  [[nodiscard]] virtual std::uint64_t draw_salt() = 0;
 };
 
 /// Does one thing at a time, beside the thread that starts it: so poll() does not wait for the

@@ -27,6 +27,7 @@ static_assert(kNameOffset + kMaxNameBytes == kSumOffset);
 
 constexpr std::size_t kDigits = 16;
 constexpr std::uint64_t kMarkMagicOfVersion1 = 0x4B52414D4E4E5544;  // "DUNNMARK"
+constexpr std::size_t kSummedBytesBeforeSalt = 40;                  // of marks of versions 1 and 2
 
 constexpr std::string_view segment_suffix(FileSet set) noexcept {
   return set == FileSet::plain ? ".log" : ".2.log";
@@ -144,10 +145,10 @@ std::uint64_t RecordHeader::chain_over(std::span<const std::byte> padded) const 
   return checksum(padded, checksum(std::span(header).first(24)));
 }
 
-std::uint32_t RecordHeader::check_over(std::uint64_t name_sum) const noexcept {
+std::uint32_t RecordHeader::check_over(std::uint64_t seed) const noexcept {
   std::array<std::byte, kBytes> header{};
   write(header.data());
-  return static_cast<std::uint32_t>(checksum(std::span(header).first(36), name_sum));
+  return static_cast<std::uint32_t>(checksum(std::span(header).first(36), seed));
 }
 
 void RecordHeader::write(std::byte* to) const noexcept { std::memcpy(to, this, kBytes); }
@@ -165,25 +166,29 @@ void Mark::write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const 
   put(to.data(), 16, revision);
   put(to.data(), 24, first);
   put(to.data(), 32, synced);
+  put(to.data(), 40, salt);
   put(to.data(), kBytes - 8, checksum(to.first(kBytes - 8), name_sum));
 }
 
 std::optional<Mark> Mark::read(std::span<const std::byte, kBytes> from,
                                std::uint64_t name_sum) noexcept {
   const std::byte* at = from.data();
-  if (get<std::uint64_t>(at, kBytes - 8) != checksum(from.first(kBytes - 8), name_sum))
-    return std::nullopt;
-  if (get<std::uint64_t>(at, 0) == kMarkMagicOfVersion1)
+  const auto magic = get<std::uint64_t>(at, 0);
+  const auto version = get<std::uint32_t>(at, 8);
+  const bool salted = magic == kMagic && version == kVersion;
+  const std::size_t summed = salted ? kBytes - 8 : kSummedBytesBeforeSalt;
+  if (get<std::uint64_t>(at, summed) != checksum(from.first(summed), name_sum)) return std::nullopt;
+  if (magic == kMarkMagicOfVersion1)
     return Mark{.revision = get<std::uint64_t>(at, 8),
                 .first = get<std::uint64_t>(at, 16),
                 .synced = get<std::uint64_t>(at, 24)};
   const auto set = get<std::uint32_t>(at, 12);
-  if (get<std::uint64_t>(at, 0) != kMagic || get<std::uint32_t>(at, 8) != kVersion || set > 1)
-    return std::nullopt;
+  if (magic != kMagic || version < 2 || version > kVersion || set > 1) return std::nullopt;
   return Mark{.revision = get<std::uint64_t>(at, 16),
               .first = get<std::uint64_t>(at, 24),
               .synced = get<std::uint64_t>(at, 32),
-              .set = static_cast<FileSet>(set)};
+              .set = static_cast<FileSet>(set),
+              .salt = salted ? get<std::uint64_t>(at, 40) : 0};
 }
 
 std::optional<std::uint32_t> Mark::newer_version(std::span<const std::byte, kBytes> from) noexcept {

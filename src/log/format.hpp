@@ -62,8 +62,9 @@ struct RecordHeader {
   /// All but place and check go into the chain: so it is the same in all logs that have the same
   /// records. `padded` is the payload with its padding.
   [[nodiscard]] std::uint64_t chain_over(std::span<const std::byte> padded) const noexcept;
-  /// `name_sum`: the checksum of the log's name, so that no other log's record is taken for ours.
-  [[nodiscard]] std::uint32_t check_over(std::uint64_t name_sum) const noexcept;
+  /// `seed`: the checksum of the log's name, with the salt of its mark. No other log's record is
+  /// taken for one of this log, and nobody who writes a message knows the salt.
+  [[nodiscard]] std::uint32_t check_over(std::uint64_t seed) const noexcept;
   void write(std::byte* to) const noexcept;
   static RecordHeader read(const std::byte* from) noexcept;
 };
@@ -97,19 +98,20 @@ struct SnapshotHeader {
 
 /// How much is known to have been synced, in a file of its own: two places, written in turn.
 struct Mark {
-  static constexpr std::size_t kBytes = 48;
+  static constexpr std::size_t kBytes = 56;
   static constexpr std::size_t kPlaces = 2;
   static constexpr std::uint64_t kStride = 4096;               // so that no sector has both
   static constexpr std::uint64_t kMagic = 0x4B524D4E4C4E5544;  // "DUNLNMRK"
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
 
   std::uint64_t revision = 0;
   std::uint64_t first = 1;       // the lowest number that was not trimmed
   std::uint64_t synced = 1;      // all records below it were
   FileSet set = FileSet::plain;  // the files that count
+  std::uint64_t salt = 0;        // of the records' checks; 0: an older version made the log
 
   void write(std::span<std::byte, kBytes> to, std::uint64_t name_sum) const noexcept;
-  /// Reads those of version 1, too.
+  /// Reads those of versions 1 and 2, too.
   static std::optional<Mark> read(std::span<const std::byte, kBytes> from,
                                   std::uint64_t name_sum) noexcept;
   /// The version of a mark that only a newer program can read; none: it is of none.

@@ -94,7 +94,7 @@ void Log::seal(Batch& batch) noexcept {
                           .kind = header.kind,
                           .payload = {bytes + RecordHeader::kBytes, header.bytes}},
                          header.previous);
-    header.check = header.check_over(name_sum_);
+    header.check = header.check_over(check_seed());
     header.write(bytes);
     at += RecordHeader::kBytes + padded;
   }
@@ -181,7 +181,7 @@ void Log::cut_off(std::uint64_t number) {
   }
   Segment& last = segments_.back();
   last_ = directory_->open(name_of_segment(last.first));
-  SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);
+  SegmentCursor cursor(*last_, check_seed(), last.first, last.chain);
   while (cursor.number() < number)
     if (!cursor.next())
       refuse(place(last, cursor.offset()) + ": record " + std::to_string(cursor.number()) +
@@ -231,7 +231,7 @@ void LogReader::open(std::size_t segment) {
   segment_ = segment;
   const Log::Segment& at = log_.segments_[segment];
   file_ = log_.directory_->open(log_.name_of_segment(at.first));
-  cursor_.emplace(*file_, log_.name_sum_, at.first, at.chain);
+  cursor_.emplace(*file_, log_.check_seed(), at.first, at.chain);
 }
 
 std::optional<Record> LogReader::next() {

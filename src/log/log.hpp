@@ -184,6 +184,7 @@ class Log {
   [[nodiscard]] std::string place(const Segment& segment, std::uint64_t offset) const;
   [[nodiscard]] const Segment& segment_of(std::uint64_t number) const noexcept;
   void write_mark(bool sync);
+  [[nodiscard]] std::uint64_t check_seed() const noexcept { return name_sum_ ^ mark_.salt; }
   [[noreturn]] void fail(const std::string& what);
   void cut_off(std::uint64_t number);
   void forget(std::uint64_t first);

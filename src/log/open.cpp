@@ -94,6 +94,7 @@ std::vector<std::uint64_t> Log::find_segments() {
 }
 
 void Log::make_log() {
+  mark_.salt = directory_->draw_salt();
   make_mark();
   make_segment();
 }
@@ -144,7 +145,7 @@ bool Log::read_mark() {
     refuse_anothers();
     if (newer)
       refuse("'" + directory_->path() + "/" + kMarkName + "' is of version " +
-             std::to_string(*newer) + "; this program reads versions 1 and " +
+             std::to_string(*newer) + "; this program reads versions 1 to " +
              std::to_string(Mark::kVersion) + ": use a newer one (or the file is damaged)");
     refuse(where + ": both copies of what was synced are damaged, or those of another log" +
            what_to_do());
@@ -231,7 +232,7 @@ void Log::pass_over(std::uint64_t next_first) {
 
 void Log::scan(bool last) {
   Segment& segment = segments_.back();
-  SegmentCursor cursor(*last_, name_sum_, segment.first, segment.chain);
+  SegmentCursor cursor(*last_, check_seed(), segment.first, segment.chain);
   std::uint64_t chain = cursor.chain();
   while (const std::optional<Record> record = cursor.next()) {
     if (options_.on_record) options_.on_record(*record, chain);
@@ -272,7 +273,7 @@ void Log::judge(SegmentCursor& cursor, bool last) {
 /// process opened the log. So they are written again.
 void Log::secure_tail() {
   Segment& last = segments_.back();
-  SegmentCursor cursor(*last_, name_sum_, last.first, last.chain);
+  SegmentCursor cursor(*last_, check_seed(), last.first, last.chain);
   while (cursor.number() < mark_.synced && cursor.next()) {
   }
   if (cursor.number() < next_ || !notices_.empty()) {

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <dunlin/fabric.hpp>
@@ -147,15 +148,26 @@ class PosixDirectory final : public Directory {
   void sync() override {
     if (fsync(directory_.get()) != 0) fail(path_, "syncing this directory to the disk", errno);
   }
+  std::uint64_t draw_salt() override {
+    std::uint64_t salt = 0;
+    while (salt == 0)
+      if (getrandom(&salt, sizeof salt, 0) < 0 && errno != EINTR)
+        fail(path_, "drawing a random number for it", errno);
+    return salt;
+  }
 
  private:
   std::unique_ptr<File> open(const std::string& name, int flags) {
-    Descriptor file(
-        openat(directory_.get(), name.c_str(), access_ | O_CLOEXEC | O_NOFOLLOW | flags, 0666));
+    // Without O_NONBLOCK, opening a FIFO waits for its other end.
+    Descriptor file(openat(directory_.get(), name.c_str(),
+                           access_ | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags, 0666));
     const std::string path = path_ + "/" + name;
     const char* const opening =
         access_ == O_RDONLY ? "opening it for reading" : "opening it for reading and writing";
     if (!file) fail(path, flags == 0 ? opening : "making it", errno);
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0) fail(path, "asking what it is", errno);
+    if (!S_ISREG(status.st_mode)) throw Error("'" + path + "' is no regular file");
     return std::make_unique<PosixFile>(path, std::move(file));
   }
   /// A directory that another user made: this process may not be allowed to read its parent. Then

@@ -18,15 +18,22 @@ std::span<const std::byte> Window::view(std::uint64_t offset, std::size_t bytes)
   return std::span(buffer_).subspan(static_cast<std::size_t>(offset - start_), bytes);
 }
 
-/// A header whose check fits, and a payload that fits its chain.
-std::optional<RecordHeader> SegmentCursor::whole_at(std::uint64_t offset) {
+/// A header whose check fits.
+std::optional<RecordHeader> SegmentCursor::header_at(std::uint64_t offset) {
   const std::span<const std::byte> bytes = window_.view(offset, RecordHeader::kBytes);
   if (bytes.size() < RecordHeader::kBytes) return std::nullopt;
   const RecordHeader header = RecordHeader::read(bytes.data());
-  if (header.check != header.check_over(name_sum_)) return std::nullopt;
-  const auto padded = static_cast<std::size_t>(padded_bytes(header.bytes));
+  if (header.check != header.check_over(check_seed_)) return std::nullopt;
+  return header;
+}
+
+/// A header whose check fits, and a payload that fits its chain.
+std::optional<RecordHeader> SegmentCursor::whole_at(std::uint64_t offset) {
+  const std::optional<RecordHeader> header = header_at(offset);
+  if (!header) return std::nullopt;
+  const auto padded = static_cast<std::size_t>(padded_bytes(header->bytes));
   const std::span<const std::byte> payload = window_.view(offset + RecordHeader::kBytes, padded);
-  if (payload.size() < padded || header.chain != header.chain_over(payload)) return std::nullopt;
+  if (payload.size() < padded || header->chain != header->chain_over(payload)) return std::nullopt;
   return header;
 }
 
@@ -40,11 +47,19 @@ std::optional<Record> SegmentCursor::next() {
   return Record{number_++, header->kind, payload};
 }
 
+/// Where a header's check fits, it says where the payload ends, and the payload is not looked at: a
+/// message may hold records of this very log.
 std::optional<std::uint64_t> SegmentCursor::find_later_commit() {
-  for (std::uint64_t at = offset_; at + RecordHeader::kBytes <= window_.bytes();
-       at += RecordHeader::kAlignment) {
-    const std::optional<RecordHeader> header = whole_at(at);
-    if (header && header->number > number_ && header->number - header->place > number_) return at;
+  std::uint64_t at = offset_;
+  while (at + RecordHeader::kBytes <= window_.bytes()) {
+    const std::optional<RecordHeader> header = header_at(at);
+    if (!header) {
+      at += RecordHeader::kAlignment;
+      continue;
+    }
+    if (header->number > number_ && header->number - header->place > number_ && whole_at(at))
+      return at;
+    at += RecordHeader::kBytes + padded_bytes(header->bytes);
   }
   return std::nullopt;
 }

@@ -44,9 +44,10 @@ class Window {
 /// Goes from record to record of a segment, as long as they are whole and follow each other.
 class SegmentCursor {
  public:
-  SegmentCursor(File& file, std::uint64_t name_sum, std::uint64_t first, std::uint64_t chain,
+  /// `check_seed`: see RecordHeader::check_over().
+  SegmentCursor(File& file, std::uint64_t check_seed, std::uint64_t first, std::uint64_t chain,
                 std::size_t piece_bytes = kPieceBytes)
-      : window_(file, piece_bytes), name_sum_(name_sum), number_(first), chain_(chain) {}
+      : window_(file, piece_bytes), check_seed_(check_seed), number_(first), chain_(chain) {}
 
   /// None at the end, and where something else lies than the next record.
   [[nodiscard]] std::optional<Record> next();
@@ -65,10 +66,11 @@ class SegmentCursor {
   [[nodiscard]] std::optional<std::uint64_t> find_later_commit();
 
  private:
+  [[nodiscard]] std::optional<RecordHeader> header_at(std::uint64_t offset);
   [[nodiscard]] std::optional<RecordHeader> whole_at(std::uint64_t offset);
 
   Window window_;
-  std::uint64_t name_sum_;
+  std::uint64_t check_seed_;
   std::uint64_t offset_ = SegmentHeader::kBytes;
   std::uint64_t number_;
   std::uint64_t chain_;

@@ -92,6 +92,7 @@ class SimulatedDisk::OpenDirectory final : public Directory {
   }
 
   std::string path() const override { return path_; }
+  std::uint64_t draw_salt() override { return ++disk_.salts_ * 0x9E37'79B9'7F4A'7C15; }
   std::vector<std::string> names() override { return disk_.names(path_); }
   std::unique_ptr<File> open(const std::string& name) override {
     disk_.expect_alive(life_);

@@ -89,6 +89,7 @@ class SimulatedDisk final : public Disk {
   std::map<std::string, Folder> folders_;
   std::uint64_t life_ = 0;  // how many crashes there were
   std::uint64_t operations_ = 0;
+  std::uint64_t salts_ = 0;
   std::optional<std::uint64_t> left_;
   std::uint64_t capacity_ = UINT64_MAX;
   bool fail_sync_ = false;

@@ -29,7 +29,7 @@ void TailReader::open(std::size_t segment) {
   segment_first_ = at.first;
   file_name_ = log_.name_of_segment(at.first);
   file_ = log_.directory_->open(file_name_);
-  cursor_.emplace(*file_, log_.name_sum_, at.first, at.chain, kStepPieceBytes);
+  cursor_.emplace(*file_, log_.check_seed(), at.first, at.chain, kStepPieceBytes);
 }
 
 std::optional<Record> TailReader::next() {

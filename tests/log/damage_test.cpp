@@ -28,10 +28,15 @@ class Damage : public testing::Test {
 
   /// As after a crash, which forgets what was said of the syncs.
   void forget_the_mark() {
-    std::vector<std::byte> bytes(Mark::kStride + Mark::kBytes);
+    Bytes bytes = disk.content("logs", "mark");
+    const auto mark =
+        Mark::read(std::span<const std::byte, Mark::kBytes>(bytes.data(), Mark::kBytes),
+                   checksum("group/test"));
+    ASSERT_TRUE(mark);
     for (std::uint64_t i = 0; i < Mark::kPlaces; ++i) {
       const std::span<std::byte, Mark::kBytes> to(bytes.data() + i * Mark::kStride, Mark::kBytes);
-      Mark{.revision = i + 1, .first = 1, .synced = 1}.write(to, checksum("group/test"));
+      Mark{.revision = i + 1, .first = 1, .synced = 1, .salt = mark->salt}.write(
+          to, checksum("group/test"));
     }
     disk.replace("logs", "mark", bytes);
   }
@@ -233,29 +238,73 @@ TEST_F(Damage, IsNotWhatANewerVersionWrites) {
       << error;
 }
 
-/// A message may be a log itself.
-TEST_F(Damage, IsNotSeenInRecordsWithinRecords) {
-  Scribe scribe(disk, 9, 100'000);
-  scribe.open();
-  const Bytes inner = disk.content("logs", names[2]);
-  SimulatedDisk outer(4);
-  Bytes torn;
-  {
-    Log log(outer.open("logs"), {.name = "group/outer"});
+/// A record of number `number` that says that it was committed alone, as it would lie in a log with
+/// this seed of checks.
+Bytes forged_record(std::uint64_t number, std::uint64_t seed) {
+  const Bytes payload(16, std::byte{7});
+  RecordHeader header{.bytes = 16, .kind = 1, .number = number};
+  header.chain = header.chain_over(payload);
+  header.check = header.check_over(seed);
+  Bytes record(RecordHeader::kBytes);
+  header.write(record.data());
+  record.insert(record.end(), payload.begin(), payload.end());
+  return record;
+}
+
+/// A message may hold records of a log of this very name, and of higher numbers than its own.
+struct RecordsWithinRecords : testing::Test {
+  /// A log whose first record holds such records, and was not synced.
+  void write(bool knows_salt) {
+    Log log(disk.open("logs"), {.name = "group/test"});
+    mark = disk.content("logs", "mark");
+    const std::uint64_t name_sum = checksum("group/test");
+    const auto read =
+        Mark::read(std::span<const std::byte, Mark::kBytes>(mark.data(), Mark::kBytes), name_sum);
+    ASSERT_TRUE(read && read->salt != 0);
+    Bytes payload;
+    for (std::uint64_t number = 2; number < 12; ++number) {
+      const Bytes record = forged_record(number, knows_salt ? name_sum ^ read->salt : name_sum);
+      payload.insert(payload.end(), record.begin(), record.end());
+    }
     Batch batch;
-    batch.append(1, {}, inner);
+    batch.append(1, {}, payload);
     log.commit(batch);
-    torn = outer.content("logs", outer.names("logs")[0]);
+    segment = disk.content("logs", segment_name(1));
   }
-  SimulatedDisk again(5);
-  const Log fresh(again.open("logs"), {.name = "group/outer"});
-  SimulatedDisk damaged(6);
-  damaged.replace("logs", "mark", again.content("logs", "mark"));
-  torn[SegmentHeader::kBytes + 4] ^= std::byte{1};
-  damaged.replace("logs", outer.names("logs")[0], torn);
-  const Log log(damaged.open("logs"), {.name = "group/outer"});
-  EXPECT_EQ(log.next(), 1);
-  EXPECT_EQ(log.notices().size(), 1);
+  void expect_torn(const Bytes& content) {
+    disk.replace("logs", "mark", mark);
+    disk.replace("logs", segment_name(1), content);
+    const Log log(disk.open("logs"), {.name = "group/test"});
+    EXPECT_EQ(log.next(), 1U);
+    EXPECT_EQ(log.notices().size(), 1U);
+  }
+  SimulatedDisk disk{4};
+  Bytes mark;     // before the record was written
+  Bytes segment;  // with it
+};
+
+/// A full disk cuts a record off after some of its bytes. So its header is whole, and says how
+/// long the record is.
+TEST_F(RecordsWithinRecords, DoNotMakeARecordThatAFullDiskCutOffLookSynced) {
+  ASSERT_NO_FATAL_FAILURE(write(true));
+  for (std::size_t bytes = SegmentHeader::kBytes + 1; bytes < segment.size(); bytes += 8)
+    ASSERT_NO_FATAL_FAILURE(
+        expect_torn({segment.begin(), segment.begin() + static_cast<std::ptrdiff_t>(bytes)}))
+        << bytes;
+}
+
+/// A crash of the machine may lose any sector of a record, and so its header. Then the records in
+/// its payload are looked at, and lack the log's salt.
+TEST_F(RecordsWithinRecords, DoNotMakeARecordLookSyncedThatLostItsHeader) {
+  ASSERT_NO_FATAL_FAILURE(write(false));
+  Bytes torn = segment;
+  for (std::size_t bit = 0; bit < RecordHeader::kBytes * 8; ++bit) {
+    torn = segment;
+    torn[SegmentHeader::kBytes + bit / 8] ^= std::byte{1} << (bit % 8);
+    ASSERT_NO_FATAL_FAILURE(expect_torn(torn)) << bit;
+  }
+  std::fill_n(torn.begin() + SegmentHeader::kBytes, RecordHeader::kBytes, std::byte{0});
+  expect_torn(torn);
 }
 
 }  // namespace

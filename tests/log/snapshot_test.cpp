@@ -228,42 +228,52 @@ TEST(Snapshot, OfAnotherLogIsForgottenWithACopyThatIsDropped) {
   }
 }
 
-/// Those of version 1 (docs/formats/log.md): another magic, no snapshots, and one set of files.
-TEST(Snapshot, MayBeStoredInALogOfAnOlderVersion) {
-  SimulatedDisk disk(1);
-  commit(*open(disk), 20);
-  std::vector<std::byte> mark = disk.content("logs", "mark");
+/// Both copies of a mark of version 1 or 2 (docs/formats/log.md), which have no salt.
+void make_mark_older(SimulatedDisk& disk, std::uint32_t version, std::uint64_t synced) {
+  std::vector<std::byte> mark(Mark::kStride + Mark::kBytes);
   for (const std::uint64_t at : {std::uint64_t{0}, Mark::kStride}) {
     const std::span place = std::span(mark).subspan(at, Mark::kBytes);
-    const std::array<std::uint64_t, 5> words{0x4B52414D4E4E5544, 90 + at % 2, 1, 21, 0};
-    std::memcpy(place.data(), words.data(), sizeof words);
+    const std::uint64_t revision = 90 + at % 2;
+    const std::array<std::uint64_t, 5> one{0x4B52414D4E4E5544, revision, 1, synced, 0};
+    const std::array<std::uint64_t, 5> two{Mark::kMagic, 2, revision, 1, synced};
+    std::memcpy(place.data(), version == 1 ? one.data() : two.data(), sizeof one);
     const std::uint64_t sum = checksum(place.first(40), checksum(std::string("group/test")));
     std::memcpy(place.data() + 40, &sum, sizeof sum);
   }
   disk.replace("logs", "mark", std::move(mark));
-  auto log = open(disk);
-  EXPECT_EQ(log->next(), 21U);
-  EXPECT_EQ(log->notices(), std::vector<std::string>());
-  commit(*log, 5);  // one place is of either version
-  log = nullptr;
-  log = open(disk);
-  log->store(snapshot_of(*log, 20));
-  log->trim_before(20);
-  log = nullptr;
-  log = open(disk);
-  EXPECT_EQ(log->next(), 26U);
-  EXPECT_GT(log->first(), 1U);
+}
+
+TEST(Snapshot, MayBeStoredInALogOfAnOlderVersion) {
+  for (const std::uint32_t version : {1U, 2U}) {
+    SimulatedDisk disk(1);
+    open(disk);
+    make_mark_older(disk, version, 1);
+    commit(*open(disk), 20);
+    make_mark_older(disk, version, 21);
+    auto log = open(disk);
+    EXPECT_EQ(log->next(), 21U);
+    EXPECT_EQ(log->notices(), std::vector<std::string>());
+    commit(*log, 5);  // one place is of either version
+    log = nullptr;
+    log = open(disk);
+    log->store(snapshot_of(*log, 20));
+    log->trim_before(20);
+    log = nullptr;
+    log = open(disk);
+    EXPECT_EQ(log->next(), 26U);
+    EXPECT_GT(log->first(), 1U);
+  }
 }
 
 TEST(Snapshot, OfALogOfANewerVersionIsRefused) {
   SimulatedDisk disk(1);
   commit(*open(disk), 20);
   std::vector<std::byte> mark = disk.content("logs", "mark");
-  mark[8] = mark[Mark::kStride + 8] = std::byte{3};
+  mark[8] = mark[Mark::kStride + 8] = std::byte{4};
   disk.replace("logs", "mark", std::move(mark));
   EXPECT_NE(error_of([&] {
               open(disk);
-            }).find("'logs/mark' is of version 3; this program reads versions 1 and 2: use a"),
+            }).find("'logs/mark' is of version 4; this program reads versions 1 to 3: use a"),
             std::string::npos);
 }
 
