@@ -56,6 +56,8 @@ class ChangingSubgroups {
   void receive(Rank from, ControlMessage message);
   /// While the view works. Throws what participants and handlers throw.
   std::size_t poll();
+  /// Whether the others have what was sent here, or are waited for no longer.
+  [[nodiscard]] bool hand_over();
   /// Whether poll() has anything to look after.
   [[nodiscard]] bool active() const noexcept {
     return !memberships_.empty() || !held_.empty() || !local_.empty() || !removals_.empty();
