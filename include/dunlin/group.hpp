@@ -110,7 +110,8 @@ class Group {
   using SubgroupHandler = std::function<void(const SubgroupInfo&)>;
   void on_subgroup(SubgroupHandler handler);
 
-  /// Asks to be let go; poll() until ended(). The other members go on in a view without us.
+  /// Asks to be let go, once the others have what was sent here (MulticastOptions::hand_over_ms);
+  /// poll() until ended(). The other members go on in a view without us.
   void leave();
   /// Whether this member is in no view any more, and the others know all that it knew.
   [[nodiscard]] bool ended() const noexcept;

@@ -77,6 +77,15 @@ class Multicast {
   /// SendResult::sent. Throws Error for a message of more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
+  /// Whether all other members that are there have what was sent here, and will deliver it also if
+  /// this member ends now: poll the group until then, before a process ends that must lose nothing.
+  /// In the durable mode it is in their logs; in the unordered one they have delivered it.
+  [[nodiscard]] bool acknowledged();
+  /// The destructor does this, with MulticastOptions::hand_over_ms. Returns whether acknowledged()
+  /// became true in that time. No handler is called, and what is delivered meanwhile is dropped, so
+  /// nothing but the destructor may follow. It ends at once if a view ends, on a simulated node,
+  /// and in a handler.
+  bool hand_over(std::uint32_t timeout_ms) noexcept;
 
   // --- delivery ----------------------------------------------------------------------------------
   /// Called from the group's poll(), also by messages of a view that ends. Set it before the first
@@ -129,9 +138,12 @@ class Multicast {
   // --- of join() ---------------------------------------------------------------------------------
   /// Whether this member is in the subgroup, and has its state if it needs one.
   [[nodiscard]] bool joined() const noexcept;
-  /// Asks to be among the senders, or not to be any more.
+  /// Asks to be among the senders, or not to be any more: then once all others have what was sent
+  /// here, as leave() does.
   void set_sends(bool sends);
-  /// Asks to be out of it; the group's poll() delivers what still counts here, and left() is true.
+  /// Asks to be out of it, once all others have what was sent here (acknowledged()), or after
+  /// MulticastOptions::hand_over_ms; the group's poll() delivers what still counts here, and left()
+  /// is true.
   void leave();
   /// Whether this member is out of it again; send() then returns `ended`.
   [[nodiscard]] bool left() const noexcept;
@@ -266,6 +278,9 @@ struct MulticastOptions {
   /// subgroup that comes at run time needs SubgroupJoin::founders for it: it begins a new history
   /// only with all of these, and waits for a quorum of an old one.
   bool log_quorum = false;
+  /// So long leave(), Group::leave() and the destructor wait at most until all others have what was
+  /// sent here. 0: they do not wait.
+  std::uint32_t hand_over_ms = 1'000;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
   multicast::Switches switches = {};              // to measure what an optimization is worth
 };

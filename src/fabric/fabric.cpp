@@ -64,6 +64,7 @@ Fabric::Fabric() = default;
 Fabric::~Fabric() = default;
 
 void Fabric::expel(Rank peer, std::string why, Parting how) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
   core_->expel(peer, std::move(why), how);
 }
 
@@ -74,7 +75,10 @@ Fenced Fabric::fence(Rank peer) noexcept {
 
 bool Fabric::in_handler() const noexcept { return core_->polling(); }
 
-Region Fabric::allocate(const RegionSpec& spec) { return core_->make_region(spec, false); }
+Region Fabric::allocate(const RegionSpec& spec) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  return core_->make_region(spec, false);
+}
 
 std::uint64_t Fabric::generation(const Region& region) const noexcept {
   return core_->region(region.id()).spec.generation;
@@ -82,18 +86,26 @@ std::uint64_t Fabric::generation(const Region& region) const noexcept {
 
 Region Fabric::publish(const RegionSpec& spec) { return core_->make_region(spec, true); }
 
-void Fabric::announce(const Region& region) { core_->announce(region, nullptr); }
+void Fabric::announce(const Region& region) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->announce(region, nullptr);
+}
 
 void Fabric::announce(const Region& region, std::span<const Rank> to) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
   core_->announce(region, &to);
 }
 
 std::vector<std::byte> Fabric::endpoint() const { return core_->backend_->endpoint(); }
 
-void Fabric::admit(const Admission& admission) { core_->admit(admission); }
+void Fabric::admit(const Admission& admission) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->admit(admission);
+}
 
 Refusal Fabric::send(Rank peer, std::uint32_t channel,
                      std::span<const std::byte> message) noexcept {
+  DUNLIN_ONE_THREAD(this);
   if (forked_) return Refusal::forked;
   if (peer >= peers_.size()) return Refusal::unknown_peer;
   if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
@@ -108,27 +120,45 @@ void Fabric::prefetch(Rank peer, RegionId region, std::uint64_t offset,
 }
 
 void Fabric::abandon(Completion& completion) noexcept {
+  DUNLIN_ONE_THREAD(this);
   if (!completion.finished()) backend_->forget(completion);
   FabricBackend::clear(completion);
 }
 
 Subscription Fabric::subscribe(EventHandler handler) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
   return {*this, core_->subscribe(std::move(handler))};
 }
 
 void Fabric::receive(std::uint32_t channel, MessageHandler handler) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
   core_->receive(channel, std::move(handler));
 }
-void Fabric::ignore(std::uint32_t channel) { core_->ignore(channel); }
+void Fabric::ignore(std::uint32_t channel) {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->ignore(channel);
+}
 bool Fabric::receives(std::uint32_t channel) const noexcept { return core_->receives(channel); }
 bool Fabric::has_region(std::string_view name) const noexcept { return core_->has_region(name); }
 
 std::uint64_t Fabric::now_ns() const noexcept { return backend_->now_ns(); }
 std::uint64_t Fabric::awake_since_ns() const noexcept { return core_->awake_since_ns(); }
-void Fabric::prepare_sleep() noexcept { core_->prepare_sleep(); }
-void Fabric::cancel_sleep() noexcept { core_->cancel_sleep(); }
-void Fabric::sleep(std::uint64_t timeout_ns) noexcept { core_->sleep(timeout_ns); }
-void Fabric::wake_at(std::uint64_t time_ns) noexcept { core_->wake_at(time_ns); }
+void Fabric::prepare_sleep() noexcept {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->prepare_sleep();
+}
+void Fabric::cancel_sleep() noexcept {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->cancel_sleep();
+}
+void Fabric::sleep(std::uint64_t timeout_ns) noexcept {
+  const ThreadGuard::Call call(ThreadGuard::of(this));
+  core_->sleep(timeout_ns);
+}
+void Fabric::wake_at(std::uint64_t time_ns) noexcept {
+  DUNLIN_ONE_THREAD(this);
+  core_->wake_at(time_ns);
+}
 int Fabric::wait_descriptor() const noexcept { return core_->wait_descriptor(); }
 std::uint32_t Fabric::host_members() const noexcept { return backend_->host_members(); }
 void Fabric::spend(double ns) noexcept { backend_->spend(ns); }

@@ -31,6 +31,14 @@ std::size_t ChangingSubgroups::poll_participants() {
                      });
 }
 
+bool ChangingSubgroups::hand_over() {
+  bool all = true;
+  for (const auto& membership : memberships_)
+    if (membership->participant != nullptr && !membership->parted)
+      all &= membership->participant->hand_over();
+  return all;
+}
+
 // --- state ---------------------------------------------------------------------------------------
 
 /// GRP-D7: one member after the other, in each generation anew.

@@ -58,6 +58,8 @@ class ChangingSubgroups {
   /// While the view works. Throws what participants and handlers throw.
   std::size_t poll();
   [[nodiscard]] std::string describe() const;
+  /// Whether the others have what was sent here, or are waited for no longer.
+  [[nodiscard]] bool hand_over();
   /// Whether poll() has anything to look after.
   [[nodiscard]] bool active() const noexcept {
     return !memberships_.empty() || !held_.empty() || !local_.empty() || !removals_.empty();

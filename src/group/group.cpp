@@ -6,6 +6,7 @@
 
 #include "fabric/names.hpp"
 #include "fabric/sleeping.hpp"
+#include "fabric/thread_guard.hpp"
 #include "group/group_joiner.hpp"
 #include "group/scope.hpp"
 #include "group/views.hpp"
@@ -40,12 +41,14 @@ const View& Group::view() const noexcept { return state_->view; }
 std::uint32_t Group::founders() const noexcept { return state_->founders; }
 
 void Group::on_view(ViewHandler handler) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->handler = handler ? std::make_shared<const ViewHandler>(std::move(handler)) : nullptr;
 }
 
 void Group::on_member(MemberHandler handler) { state_->member_events.on_event(std::move(handler)); }
 
 void Group::attach(const std::string& subgroup, SubgroupParticipant& participant) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   const std::vector<SubgroupSpec>& specs = state_->subgroups.specs();
   const auto found = std::find_if(specs.begin(), specs.end(),
                                   [&](const SubgroupSpec& spec) { return spec.name == subgroup; });
@@ -60,12 +63,16 @@ void Group::attach(const std::string& subgroup, SubgroupParticipant& participant
   place = &participant;
 }
 
-void Group::leave() { state_->leave(); }
+void Group::leave() {
+  DUNLIN_ONE_THREAD(&state_->fabric);
+  state_->leave();
+}
 
 // --- subgroups that come and go ------------------------------------------------------------------
 
 void Group::join_subgroup(const std::string& subgroup, SubgroupParticipant& participant,
                           SubgroupJoin join) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   for (const SubgroupSpec& spec : state_->subgroups.specs())
     if (spec.name == subgroup)
       throw Error("group '" + state_->name + "': subgroup '" + subgroup +
@@ -74,20 +81,25 @@ void Group::join_subgroup(const std::string& subgroup, SubgroupParticipant& part
   state_->change_subgroups().join(subgroup, participant, std::move(join));
 }
 void Group::change_subgroup(const std::string& subgroup, bool sends) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->change_subgroups().change(subgroup, sends);
 }
 void Group::leave_subgroup(const std::string& subgroup) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->change_subgroups().leave(subgroup);
 }
 void Group::detach_subgroup(SubgroupParticipant& participant) noexcept {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->change_subgroups().detach(participant);
 }
 void Group::remove_subgroup(const std::string& subgroup) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->change_subgroups().remove(subgroup);
 }
 std::vector<SubgroupInfo> Group::subgroups() const { return state_->changing->infos(); }
 std::uint64_t Group::subgroup_changes() const noexcept { return state_->changing->changes(); }
 void Group::on_subgroup(SubgroupHandler handler) {
+  DUNLIN_ONE_THREAD(&state_->fabric);
   state_->changing->on_change(std::move(handler));
 }
 
@@ -95,7 +107,10 @@ bool Group::ended() const noexcept { return state_->stopped() && state_->ranks.e
 const std::string& Group::why_ended() const noexcept { return state_->why; }
 std::string Group::why_closed() const { return state_->why_closed(); }
 
-std::size_t Group::poll() { return state_->poll(); }
+std::size_t Group::poll() {
+  DUNLIN_ONE_THREAD(&state_->fabric);
+  return state_->poll();
+}
 Waits Group::waits() const { return state_->waits(); }
 std::string Group::describe() const { return state_->describe(); }
 

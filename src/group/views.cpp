@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "assert.hpp"
@@ -169,7 +170,7 @@ void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgr
 void Group::State::step() {
   const std::vector<std::uint64_t> counts = received();
   agreement_->step({.failed = {},
-                    .wants_to_leave = leaving_,
+                    .wants_to_leave = handed_over_,
                     .received = counts,
                     .plan = joins_ ? joins_->ready() : group::kNoPlan});
   if (state() == group::ViewState::working) return;
@@ -336,7 +337,18 @@ void Group::State::stop(const std::string& how, bool is_wrong) {
 
 void Group::State::leave() {
   leaving_ = true;
-  if (agreement_) agreement_->ask_to_step();
+  if (agreement_) hand_over();
+}
+
+/// What was sent here comes first: in the view without this member nobody sends it again.
+void Group::State::hand_over() {
+  bool all = changing->hand_over();
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place&) {
+    all &= participant.hand_over();
+  });
+  if (!all) return;
+  handed_over_ = true;
+  agreement_->ask_to_step();
 }
 
 void Group::State::each_table(const std::function<void(const TableCore&)>& look) const {
@@ -371,10 +383,14 @@ std::size_t Group::State::poll_past() {
 }
 
 std::size_t Group::State::poll() {
+  const bool by_another_thread = polling_ && polled_by_ != std::this_thread::get_id();
+  DUNLIN_ASSERT_ALWAYS(!by_another_thread,
+                       "FAB-T1: one thread at a time polls a group; another one does");
   if (polling_)
     throw Error("group '" + name +
                 "': poll() was called in one of its own upcalls; return from it");
   const ScopedFlag polling(polling_);
+  polled_by_ = std::this_thread::get_id();
   std::size_t done = past_.empty() ? 0 : poll_past();
   if (stopped()) {
     if (past_.empty() && !ranks.empty()) part_from_all();
@@ -388,6 +404,7 @@ std::size_t Group::State::poll() {
 
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
+  if (leaving_ && !handed_over_) hand_over();
   std::size_t done = agreement_->poll();
   if (attends_) done += poll_control();
   if (stopped()) return done + 1;

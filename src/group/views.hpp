@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,7 @@ struct Group::State {
   [[nodiscard]] std::exception_ptr finish();
   void go_on();
   void welcome();
+  void hand_over();
   void stop(const std::string& how, bool is_wrong);
   [[nodiscard]] std::string too_few() const;
   [[nodiscard]] std::string perhaps_other_subgroups() const;
@@ -125,8 +127,10 @@ struct Group::State {
       early_;             // that came before the view was begun
   bool came_in_ = false;  // and has begun nothing yet
   bool polling_ = false;
+  std::thread::id polled_by_;  // last
   Stage stage_ = Stage::entered;
   bool leaving_ = false;
+  bool handed_over_ = false;  // what was sent here: so the others are told that it leaves
 };
 
 }  // namespace dunlin

@@ -46,6 +46,10 @@ void Multicast::on_state(Save save, Load load) {
 bool Multicast::joined() const noexcept { return participant_->joined(); }
 void Multicast::set_sends(bool sends) { participant_->set_sends(sends); }
 void Multicast::leave() { participant_->leave(); }
+bool Multicast::acknowledged() { return participant_->acknowledged(); }
+bool Multicast::hand_over(std::uint32_t timeout_ms) noexcept {
+  return participant_->hand_over_at_end(timeout_ms);
+}
 bool Multicast::left() const noexcept { return participant_->has_left(); }
 const std::string& Multicast::why_left() const noexcept { return participant_->why_left(); }
 const std::string& Multicast::why_waiting() const noexcept { return participant_->why_waiting(); }

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include <unistd.h>
+
 #include <dunlin/error.hpp>
 
 #include "assert.hpp"
 #include "fabric/names.hpp"
+#include "fabric/sleeping.hpp"
+#include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 #include "log/posix_disk.hpp"
 #include "multicast/subgroup_view.hpp"
@@ -24,6 +28,7 @@ namespace {
 
 /// After so many polls that found nothing, while the user asked for nothing, a participant rests.
 constexpr std::uint64_t kFruitlessUntilRest = 64;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 [[nodiscard]] MulticastOptions checked(MulticastOptions options, const std::string& who) {
   const bool durable = options.mode == multicast::Mode::durable;
@@ -64,6 +69,7 @@ constexpr std::uint64_t kFruitlessUntilRest = 64;
 Multicast::Participant::Participant(Group& group, const std::string& subgroup,
                                     MulticastOptions options)
     : group_(group),
+      process_(getpid()),
       name_(subgroup),
       who_("subgroup '" + subgroup + "': "),
       options_(checked(std::move(options), who_)),
@@ -71,6 +77,7 @@ Multicast::Participant::Participant(Group& group, const std::string& subgroup,
       state_(who_) {}
 
 Multicast::Participant::~Participant() {
+  static_cast<void>(hand_over_at_end(options_.hand_over_ms));
   if (at_run_time_ && !has_left_) group_.detach_subgroup(*this);
   if (log_) log_->end();
 }
@@ -145,6 +152,8 @@ std::size_t Multicast::Participant::poll() {
   DUNLIN_ASSERT(!views_.empty() && !views_.present().view->over(),
                 "GRP-V1: a participant is polled between begin() and finish()");
   upcall_.throw_kept();
+  if ((leaves_ || stops_sending_) && hand_over()) [[unlikely]]
+    ask_to_go();
   if (without_quorum_) [[unlikely]] {
     give_up(why_without_quorum());
     return 1;
@@ -189,7 +198,7 @@ void Multicast::Participant::trim_log() {
 }
 
 bool Multicast::Participant::rests() const noexcept {
-  return fruitless_polls_ >= kFruitlessUntilRest;
+  return fruitless_polls_ >= kFruitlessUntilRest && !leaves_ && !stops_sending_;
 }
 
 std::string Multicast::Participant::why_without_quorum() const {
@@ -261,6 +270,7 @@ void Multicast::Participant::leave_if(const std::string& failure) {
 }
 
 void Multicast::Participant::give_up(const std::string& why) {
+  hand_over_until_ns_ = 1;  // what could not be agreed on so far never will be
   if (!at_run_time_) return group_.leave();
   group_.detach_subgroup(*this);
   left(why);
@@ -318,16 +328,19 @@ inline bool Multicast::Participant::may_send() const noexcept {
 }
 
 std::span<std::byte> Multicast::Participant::prepare(std::size_t bytes) noexcept {
+  DUNLIN_ONE_THREAD(&group_.fabric());
   if (!may_send()) return {};
   fruitless_polls_ = 0;
   return present().prepare(bytes);
 }
 
 void Multicast::Participant::commit() noexcept {
+  DUNLIN_ONE_THREAD(&group_.fabric());
   if (!views_.empty()) present().commit();
 }
 
 SendResult Multicast::Participant::send(std::span<const std::byte> message) {
+  DUNLIN_ONE_THREAD(&group_.fabric());
   fruitless_polls_ = 0;
   if (!may_send()) [[unlikely]]
     return why_not_send();
@@ -351,16 +364,93 @@ std::size_t Multicast::Participant::largest_in_place() const noexcept {
       .most_message_bytes();
 }
 
+// --- handing over what was sent
+// ------------------------------------------------------------------
+
+bool Multicast::Participant::acknowledged() {
+  DUNLIN_ONE_THREAD(&group_.fabric());
+  if (resending_.pending()) return false;
+  return views_.empty() || present().over() || present().handed_over();
+}
+
+bool Multicast::Participant::hand_over() {
+  if (has_left_) return true;
+  if (acknowledged()) {
+    hand_over_until_ns_ = 0;
+    return true;
+  }
+  Fabric& fabric = group_.fabric();
+  const std::uint64_t now_ns = fabric.now_ns();
+  if (hand_over_until_ns_ == 0) hand_over_until_ns_ = now_ns + options_.hand_over_ms * kNsPerMs;
+  if (now_ns >= hand_over_until_ns_) return true;
+  fabric.wake_at(hand_over_until_ns_);
+  return false;
+}
+
+void Multicast::Participant::leave() {
+  leaves_ = !hand_over();
+  if (!leaves_) group_.leave_subgroup(name_);
+}
+
+void Multicast::Participant::set_sends(bool sends) {
+  stops_sending_ = !sends && !hand_over();
+  if (!stops_sending_) group_.change_subgroup(name_, sends);
+}
+
+void Multicast::Participant::ask_to_go() {
+  if (std::exchange(stops_sending_, false)) group_.change_subgroup(name_, false);
+  if (std::exchange(leaves_, false)) group_.leave_subgroup(name_);
+}
+
+/// What the others need of this member; it hands up nothing.
+std::size_t Multicast::Participant::poll_for_others() {
+  std::size_t done = 0;
+  if (log_) {
+    done += log_->poll(present().counters().records_delivered > 0);
+    if (!log_->begun()) return done + present().fabric().poll();
+  }
+  if (resending_.pending()) resending_.send_in(present());
+  done += present().poll();
+  while (!upcall_ && present().next()) ++done;
+  return done;
+}
+
+/// The group is not polled: that would call handlers, and what they use may be gone already. So
+/// this ends when a view does.
+bool Multicast::Participant::hand_over_at_end(std::uint32_t timeout_ms) noexcept {
+  const bool works = !views_.empty() && !has_left_ && present().open() && !upcall_.running() &&
+                     !delivers_no_more_ && process_ == getpid();
+  if (!works) return acknowledged();
+  Fabric& fabric = present().fabric();
+  if (fabric.cpu_costs() != nullptr || fabric.in_handler()) return acknowledged();  // time stands
+  delivers_no_more_ = true;
+  if (log_) log_->skip_replay();
+  try {
+    const std::uint64_t until_ns = fabric.now_ns() + timeout_ms * kNsPerMs;
+    const auto poll = [this] { return poll_for_others() > 0 || acknowledged(); };
+    const auto collect = [&fabric] { return Waits{.fabrics = {&fabric}}; };
+    for (std::uint64_t now_ns = fabric.now_ns(); now_ns < until_ns; now_ns = fabric.now_ns()) {
+      if (acknowledged() || !present().open() || (log_ && !log_->failure().empty())) break;
+      if (!poll()) static_cast<void>(sleep_unless(poll, collect, until_ns - now_ns));
+    }
+  } catch (...) {
+    return false;  // a log that fails: the others have no more than they have
+  }
+  return acknowledged();
+}
+
 // --- delivery
 // --------------------------------------------------------------------------------------
 
 void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
+  DUNLIN_ONE_THREAD(&group_.fabric());
   if (!upcall_ || !upcall) check_not_begun("on_delivery");
   if (upcall_.running()) throw Error(who_ + "on_delivery in the upcall that it would replace");
   upcall_.set(std::move(upcall));
 }
 
 void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
+  if (delivers_no_more_) return;
   OpenView& view = views_.present();
   if (view.nothing_delivered_before() && !state_.awaited()) [[likely]]
     return upcall_.call(batch);
@@ -372,6 +462,7 @@ void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
 }
 
 std::optional<Delivery> Multicast::Participant::next() {
+  DUNLIN_ONE_THREAD(&group_.fabric());
   if (upcall_) [[unlikely]]
     throw Error(who_ + "next() cannot be used after on_delivery() was set");
   if (state_.awaited()) return std::nullopt;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include <dunlin/group/subgroup_participant.hpp>
 #include <dunlin/multicast.hpp>
 
@@ -47,6 +49,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;
   void left(const std::string& why) override;
+  [[nodiscard]] bool hand_over() override;
 
   /// This one is in a subgroup that comes and goes at run time. Throws Error.
   void join(SubgroupJoin join);
@@ -69,8 +72,10 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
   [[nodiscard]] multicast::Counters counters() const noexcept;
   [[nodiscard]] bool joined() const noexcept;
-  void set_sends(bool sends) { group_.change_subgroup(name_, sends); }
-  void leave() { group_.leave_subgroup(name_); }
+  void set_sends(bool sends);
+  void leave();
+  [[nodiscard]] bool acknowledged();
+  bool hand_over_at_end(std::uint32_t timeout_ms) noexcept;
   [[nodiscard]] bool has_left() const noexcept { return has_left_; }
   [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
   [[nodiscard]] const std::string& why_waiting() const noexcept;
@@ -90,6 +95,8 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] bool may_send() const noexcept;
   [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
   void hand_up(std::span<const multicast::Delivery> batch);
+  [[nodiscard]] std::size_t poll_for_others();
+  void ask_to_go();
   void check_not_begun(const char* what) const;
   void trim_log();
   void leave_because_of_options();
@@ -98,6 +105,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   void give_up(const std::string& why);
 
   Group& group_;
+  const pid_t process_;  // a forked child is no member
   const std::string name_;
   const std::string who_;  // "subgroup 'orders': "
   const MulticastOptions options_;
@@ -107,7 +115,11 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::JoinerState state_;
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
-  bool at_run_time_ = false;  // the subgroup came so
+  bool at_run_time_ = false;              // the subgroup came so
+  bool stops_sending_ = false;            // once all have what was sent
+  bool leaves_ = false;                   // once all have what was sent
+  std::uint64_t hand_over_until_ns_ = 0;  // 0: nobody has asked for it
+  bool delivers_no_more_ = false;
   bool has_left_ = false;
   bool without_quorum_ = false;    // of the view that has ended (MC-Q2)
   std::vector<std::string> gone_;  // members of that view that did not go on

@@ -19,6 +19,7 @@ inline constexpr std::size_t kPersisted = 24;  // durable, which inlines nothing
 inline constexpr std::size_t kReal = 32;
 inline constexpr std::size_t kSent = 40;
 inline constexpr std::size_t kReceived = 48;
+inline constexpr std::size_t kAsked = 48;  // unordered, which says what is received by `consumed`
 inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kHotLineBytes = 64;
 inline constexpr std::size_t kConsumed = 64;  // [sender]
@@ -35,6 +36,7 @@ inline constexpr std::array kStatisticsNames{
 static_assert(kInlined == 0 && kMaxInlinedWords * kWordBytes == kInlinedAt &&
               kPersisted == kInlinedAt);
 static_assert(kReal == 32 && kSent == 40 && kReceived == 48 && kDelivered == 56);
+static_assert(kAsked == kReceived);
 static_assert(kHotLineBytes == 64 && kConsumed == 64);
 static_assert(kStatisticsNames.size() == 10);
 static_assert(kHotLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
@@ -70,8 +72,9 @@ static_assert(kStatisticsNames.size() * kWordBytes <= 2 * kCacheLineBytes);
   if (mode != Mode::unordered) {
     layout.columns.push_back(words("received", kReceived, 1));
     layout.columns.push_back(words("delivered", kDelivered, 1));
-  } else if (senders > 0) {
-    layout.columns.push_back(words("consumed", kConsumed, senders));
+  } else {
+    layout.columns.push_back(words("asked", kAsked, 1));
+    if (senders > 0) layout.columns.push_back(words("consumed", kConsumed, senders));
   }
   const std::size_t shown = statistics_offset(senders, mode);
   for (std::size_t i = 0; i < kStatisticsNames.size(); ++i)

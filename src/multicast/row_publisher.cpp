@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "fault_injection.hpp"
 #include "multicast/log_stage.hpp"
@@ -16,11 +17,13 @@ RowPublisher::RowPublisher(ViewMemory& memory, const Receipts& receipts, const L
       receipts_(receipts),
       log_(log),
       counters_(counters),
-      freed_(memory.senders()) {}
+      freed_(memory.senders()),
+      asked_(memory.senders()) {}
 
 bool RowPublisher::freed_enough(std::size_t sender_rank) const noexcept {
   const auto& [now, published] = freed_[sender_rank];
   if (now.position - published.position >= memory_.shape().bytes / 8) return true;
+  if (now.position > published.position && asked_[sender_rank] > published.position) return true;
   const std::uint32_t window = memory_.options().window_messages;
   return window != 0 && now.records - published.records >= std::max(window / 8, 1U);
 }
@@ -73,8 +76,27 @@ void RowPublisher::push_each_column(bool announces) noexcept {
 
 bool RowPublisher::publish_unordered(bool announces) noexcept {
   if (announces) push(row::kReal, 2 * kWordBytes);
+  const bool asks = std::exchange(must_ask_, false);
+  if (asks) push(row::kAsked, kWordBytes);
   if (must_publish_freed_) push_consumed();
-  return announces;
+  return announces || asks;
+}
+
+void RowPublisher::ask(std::uint64_t position) noexcept {
+  if (position <= asks_) return;
+  asks_ = position;
+  memory_.write(row::kAsked, position);
+  must_ask_ = true;
+}
+
+void RowPublisher::note_asked() noexcept {
+  if (memory_.ordered()) return;
+  for (std::size_t sender_rank = 0; sender_rank < asked_.size(); ++sender_rank) {
+    const std::uint64_t asked = memory_.seen(memory_.options().senders[sender_rank], row::kAsked);
+    if (asked <= asked_[sender_rank]) continue;
+    asked_[sender_rank] = asked;
+    must_publish_freed_ = must_publish_freed_ || freed_enough(sender_rank);
+  }
 }
 
 /// Each sender alone has to know what is free of its ring.

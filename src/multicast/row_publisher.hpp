@@ -35,7 +35,18 @@ class RowPublisher {
   /// Whether that is worth a write: it is an eighth of the ring, or of the window.
   [[nodiscard]] bool freed_enough(std::size_t sender_rank) const noexcept;
   void must_publish_freed() noexcept { must_publish_freed_ = true; }
-  [[nodiscard]] bool has_to_publish() const noexcept { return must_publish_freed_; }
+  [[nodiscard]] bool has_to_publish() const noexcept { return must_publish_freed_ || must_ask_; }
+  /// Whether others may wait for receipts that have not been published.
+  [[nodiscard]] bool owes_receipts() const noexcept {
+    return memory_.ordered() && worth_publishing();
+  }
+
+  // --- unordered: nobody waits for receipts, so others give them only if they are asked
+  // -----------
+  /// This sender wants to hear soon that others have what lies before this position of its ring.
+  void ask(std::uint64_t position) noexcept;
+  /// Sees what others ask for.
+  void note_asked() noexcept;
 
   /// Pushes what others may wait for. `announces`: the row says of more own slots than before.
   /// Returns whether it pushed anything.
@@ -63,7 +74,10 @@ class RowPublisher {
   const LogStage* log_;
   Counters& counters_;
   std::vector<FreedOfSender> freed_;  // by sender
+  std::vector<std::uint64_t> asked_;  // by sender
   bool must_publish_freed_ = false;
+  bool must_ask_ = false;
+  std::uint64_t asks_ = 0;
   bool carries_payload_ = false;
   std::uint64_t published_received_ = 0;
   std::uint64_t published_persisted_ = 0;

@@ -241,6 +241,28 @@ void Sender::announce() noexcept {
   receipts_.announced(announced_.taken, announced_.real);
 }
 
+bool Sender::handed_over() noexcept {
+  if (long_.feeding() || announced_.real != writer_.real()) return false;
+  if (!own_ || writer_.real() == 0) return true;
+  for (std::size_t member = 0; member < posted_.size(); ++member) {
+    if (member == memory_.me() || !memory_.table().alive(member) || has_all(member)) continue;
+    if (!memory_.ordered()) publisher_.ask(writer_.head());
+    return false;
+  }
+  return !publisher_.owes_receipts() && memory_.table().settled();
+}
+
+/// On its disk, in the durable mode: only that counts when the view ends.
+bool Sender::has_all(std::size_t member) const noexcept {
+  if (!memory_.ordered())
+    return memory_.seen(member, row::kConsumed + *own_ * kWordBytes) >= writer_.real();
+  const bool durable = memory_.durable();
+  const std::uint64_t lacks = order::next_message(
+      memory_.seen(member, durable ? row::kPersisted : row::kReceived),
+      durable ? std::nullopt : memory_.sender_rank_of(member), receipts_.taken(), receipts_.real());
+  return lacks > order::sequence_of(writer_.real() - 1, *own_, memory_.senders());
+}
+
 /// A message counts if its last record does.
 std::vector<std::vector<std::byte>> Sender::uncovered(std::uint64_t trim) const {
   using Message = std::vector<std::byte>;

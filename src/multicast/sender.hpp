@@ -44,6 +44,10 @@ class Sender {
     return own_ && goal_.taken != announced_.taken && memory_.rings_connected();
   }
 
+  /// Whether each other member that is there has what was sent so far, and will deliver it also if
+  /// this one ends now. In an unordered view it has delivered it, and is asked to say so.
+  [[nodiscard]] bool handed_over() noexcept;
+
   /// Own messages that the trim does not cover, in order.
   [[nodiscard]] std::vector<std::vector<std::byte>> uncovered(std::uint64_t trim) const;
 
@@ -65,6 +69,7 @@ class Sender {
   bool post_records() noexcept;
   bool post_to(std::size_t member) noexcept;
   void announce() noexcept;
+  [[nodiscard]] bool has_all(std::size_t member) const noexcept;
 
   ViewMemory& memory_;
   Receipts& receipts_;

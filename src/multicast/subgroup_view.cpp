@@ -28,6 +28,7 @@ std::size_t SubgroupView::poll() {
   if (!lifecycle_.open() || deliverer_.in_upcall() || memory_.senders() == 0) return done;
   memory_.spend(memory_.senders() + memory_.members(), 0);
   if (log_) log_->note_others();
+  publisher_.note_asked();
   const Receipts::News news = receipts_.poll();
   if (news.ordered_slots) sender_.take_nulls();
   const std::size_t received = news.done + (log_ ? log_->note_own() : 0);

@@ -90,6 +90,9 @@ class SubgroupView {
   [[nodiscard]] Deliverer::Delivered delivered_records() const noexcept {
     return deliverer_.delivered_records();
   }
+  /// Whether each other member that is there has what was sent here, and will deliver it also if
+  /// this one ends now; poll() until then.
+  [[nodiscard]] bool handed_over() noexcept { return sender_.handed_over(); }
   [[nodiscard]] bool connected() const noexcept { return memory_.connected(); }
   /// Throws Error if a peer made another view of this name.
   void check() const { memory_.check(); }
@@ -116,6 +119,8 @@ class SubgroupView {
   /// can be sent any more.
   Remains finish(std::span<const std::uint64_t> trim, Rest rest = Rest::deliver);
 
+  /// Whether neither wedge() nor finish() has been called.
+  [[nodiscard]] bool open() const noexcept { return lifecycle_.open(); }
   /// Whether finish() has been called.
   [[nodiscard]] bool over() const noexcept { return lifecycle_.over(); }
   [[nodiscard]] Fabric& fabric() const noexcept { return memory_.fabric(); }

@@ -39,10 +39,11 @@ Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const Participa
                                        only().type_name(), std::move(handlers));
 }
 
-Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const TopicQos& qos)
+Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
+                 const TopicQos& qos)
     : group_(group), clock_(std::move(clock)), order_(qos.order), ring_bytes_(qos.ring_bytes) {
   channel_ = std::make_unique<Channel>(
-      group, qos,
+      group, qos, options,
       Channel::Handlers{.save = [this] { return save(); },
                         .load = [this](std::span<const std::byte> state) { load(state); }});
 }

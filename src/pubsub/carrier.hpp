@@ -35,7 +35,8 @@ class Carrier {
   Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
           std::shared_ptr<TopicCore> topic);
   /// Of the topics that share the order of this one, which are added. Likewise.
-  Carrier(Group& group, std::shared_ptr<PollClock> clock, const TopicQos& qos);
+  Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
+          const TopicQos& qos);
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
   ~Carrier();
@@ -61,6 +62,8 @@ class Carrier {
   /// Null: there is none.
   [[nodiscard]] std::shared_ptr<TopicCore> find(std::string_view name) const noexcept;
 
+  void polled_by(ParticipantCore& participant) noexcept { participant_ = &participant; }
+  [[nodiscard]] ParticipantCore& participant() const noexcept { return *participant_; }
   std::size_t poll();
   /// It has had nothing to do for some polls, waits for no time, and nothing waits in it.
   [[nodiscard]] bool rests() const noexcept { return fruitless_polls_ >= kFruitlessUntilRest; }
@@ -73,6 +76,10 @@ class Carrier {
   void leave();
   [[nodiscard]] bool leaving() const noexcept { return leaving_; }
   [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
+  /// What was sent here goes to the others, in that time; then end() must follow.
+  void hand_over(std::uint32_t timeout_ms) noexcept {
+    if (channel_) channel_->hand_over(timeout_ms);
+  }
   /// Entities that are left say `ended`.
   void end() noexcept;
 
@@ -104,6 +111,7 @@ class Carrier {
   void load(std::span<const std::byte> state);
 
   Group& group_;
+  ParticipantCore* participant_ = nullptr;
   std::shared_ptr<PollClock> clock_;
   OrderName order_;
   std::size_t ring_bytes_ = 0;  // of an order

@@ -94,7 +94,9 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
                  const ParticipantOptions& options, const std::string& type_name,
                  Handlers handlers) {
   const std::string subgroup = subgroup_of(topic);
-  MulticastOptions cast{.mode = mode_of(qos.level), .ring_bytes = qos.ring_bytes};
+  MulticastOptions cast{.mode = mode_of(qos.level),
+                        .ring_bytes = qos.ring_bytes,
+                        .hand_over_ms = options.hand_over_ms};
   if (qos.level == Level::logged) {
     if (options.log_directory.empty())
       throw Error("topic '" + topic +
@@ -122,10 +124,13 @@ Channel::Channel(Group& group, const std::string& topic, const TopicQos& qos,
   }
 }
 
-Channel::Channel(Group& group, const TopicQos& qos, Handlers handlers)
+Channel::Channel(Group& group, const TopicQos& qos, const ParticipantOptions& options,
+                 Handlers handlers)
     : multicast_(
           Multicast::join(group, std::string(kOrderPrefix) + std::string(qos.order.view()),
-                          {.mode = mode_of(qos.level), .ring_bytes = qos.ring_bytes},
+                          {.mode = mode_of(qos.level),
+                           .ring_bytes = qos.ring_bytes,
+                           .hand_over_ms = options.hand_over_ms},
                           {.options = std::string(kOrderRing) + std::to_string(qos.ring_bytes),
                            .label = std::string(qos.order.view())})) {
   multicast_->on_state(std::move(handlers.save), std::move(handlers.load));

@@ -30,7 +30,7 @@ class Channel {
   Channel(Group& group, const std::string& topic, const TopicQos& qos,
           const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
   /// Likewise, in the subgroup of an order (TopicQos::order).
-  Channel(Group& group, const TopicQos& qos, Handlers handlers);
+  Channel(Group& group, const TopicQos& qos, const ParticipantOptions& options, Handlers handlers);
 
   [[nodiscard]] std::optional<multicast::Delivery> next() { return multicast_->next(); }
   // --- of level logged: Multicast has the contracts
@@ -62,7 +62,9 @@ class Channel {
   [[nodiscard]] const std::string& why_waiting() const noexcept {
     return multicast_->why_waiting();
   }
-  /// Asks to be out of it; what was sent here must have come back already.
+  [[nodiscard]] bool acknowledged() const { return multicast_->acknowledged(); }
+  void hand_over(std::uint32_t timeout_ms) noexcept { multicast_->hand_over(timeout_ms); }
+  /// Asks to be out of it.
   void leave() { multicast_->leave(); }
   [[nodiscard]] bool left() const noexcept { return multicast_->left(); }
   [[nodiscard]] const std::string& why_left() const noexcept { return multicast_->why_left(); }

@@ -6,7 +6,9 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
 #include <dunlin/pubsub/core.hpp>
+#include <dunlin/run.hpp>
 
+#include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 #include "pubsub/carrier.hpp"
 #include "pubsub/topic_core.hpp"
@@ -21,13 +23,17 @@ class ParticipantCore {
   ParticipantCore(Group& of, ParticipantOptions given)
       : group(of), options(std::move(given)), clock(std::make_shared<PollClock>(of.fabric())) {}
   ~ParticipantCore() {
+    hand_over();
     for (const auto& carrier : carriers) carrier->end();
     clock->end();
   }
   ParticipantCore(const ParticipantCore&) = delete;
   ParticipantCore& operator=(const ParticipantCore&) = delete;
 
+  [[nodiscard]] Waits waits() const { return group.waits(); }
+
   std::size_t poll() {
+    DUNLIN_ONE_THREAD(&group.fabric());
     clock->begin_poll();
     std::size_t done = group.poll();
     // Handlers may make topics, put new ones in the place of old ones, and poll: by place, and
@@ -53,6 +59,7 @@ class ParticipantCore {
   /// The topic of that name in that order, which is begun if it is not there.
   std::shared_ptr<TopicCore> topic_of(const std::string& name, const TopicQos& qos,
                                       const TypeSupport& type) {
+    DUNLIN_ONE_THREAD(&group.fabric());
     check_is_elsewhere_unused(name, qos.order);
     for (std::size_t i = 0; i < carriers.size();) {
       Carrier* const carrier = carriers[i].get();
@@ -71,7 +78,7 @@ class ParticipantCore {
     }
     auto topic = std::make_shared<TopicCore>(group, clock, name, qos, type.name);
     if (qos.order.empty())
-      carriers.push_back(std::make_shared<Carrier>(group, clock, options, topic));
+      take(std::make_shared<Carrier>(group, clock, options, topic));
     else
       carrier_of(qos)->add(topic);
     return topic;
@@ -83,7 +90,7 @@ class ParticipantCore {
     for (const auto& carrier : carriers)
       if (carrier->order() == qos.order && !carrier->leaving() && carrier->why_left().empty())
         return carrier;
-    return carriers.emplace_back(std::make_shared<Carrier>(group, clock, qos));
+    return take(std::make_shared<Carrier>(group, clock, options, qos));
   }
 
   Group& group;
@@ -92,6 +99,21 @@ class ParticipantCore {
   Carriers carriers;
 
  private:
+  const std::shared_ptr<Carrier>& take(std::shared_ptr<Carrier> carrier) {
+    carrier->polled_by(*this);
+    return carriers.emplace_back(std::move(carrier));
+  }
+  /// One after the other, in the time of one.
+  void hand_over() noexcept {
+    constexpr std::uint64_t kNsPerMs = 1'000'000;
+    const Fabric& fabric = group.fabric();
+    const std::uint64_t until_ns = fabric.now_ns() + options.hand_over_ms * kNsPerMs;
+    for (const auto& carrier : carriers) {
+      const std::uint64_t now_ns = fabric.now_ns();
+      carrier->hand_over(
+          static_cast<std::uint32_t>((until_ns - std::min(until_ns, now_ns)) / kNsPerMs));
+    }
+  }
   /// Two topics of one name are most probably meant to be one.
   void check_is_elsewhere_unused(const std::string& name, const OrderName& order) const {
     const auto place = [](const OrderName& of) {
@@ -260,6 +282,7 @@ AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos,
     : core_(topic.core_->make_writer(std::move(type), qos)) {}
 
 WriteResult AnyWriter::put(const void* sample, Put what) {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
   switch (what) {
     case Put::dispose:
       return core_->put(sample, Kind::dispose);
@@ -270,13 +293,25 @@ WriteResult AnyWriter::put(const void* sample, Put what) {
   }
 }
 WriteResult AnyWriter::write(const void* sample, const ClientStamp& from) {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
   return core_->put(sample, Kind::sample, &from);
 }
 WriteResult AnyWriter::dispose(const void* key_holder, const ClientStamp& from) {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
   return core_->put(key_holder, Kind::dispose, &from);
 }
-void* AnyWriter::loan() noexcept { return core_->loan(); }
-void AnyWriter::publish() noexcept { core_->publish(); }
+void* AnyWriter::loan() noexcept {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
+  return core_->loan();
+}
+std::span<std::byte> AnyWriter::loan(const void* fields, std::size_t elements) {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
+  return core_->loan(fields, elements);
+}
+void AnyWriter::publish() noexcept {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
+  core_->publish();
+}
 bool AnyWriter::ready() const noexcept { return core_->active && !core_->closed(); }
 std::string AnyWriter::why_refused() const { return core_->why_refused; }
 WriteResult AnyWriter::assert_liveliness() { return core_->assert_liveliness(); }
@@ -295,11 +330,18 @@ LivelinessLostStatus AnyWriter::liveliness_lost_status() const noexcept {
 }
 Status AnyWriter::status_changes() noexcept { return core_->take_changes(); }
 Status AnyWriter::peek_changes() const noexcept { return core_->changes(); }
-std::span<std::byte> AnyWriter::loan(const void* fields, std::size_t elements) {
-  return core_->loan(fields, elements);
-}
 void AnyWriter::on_status(std::function<void(Status)> handler) {
   core_->on_status = std::move(handler);
+}
+bool AnyWriter::acknowledged() const { return core_->acknowledged(); }
+bool AnyWriter::wait_for_acknowledgments(std::uint32_t timeout_ms) {
+  const auto done = [this] { return core_->acknowledged() || core_->topic->ended(); };
+  const Carrier* const carrier = core_->topic->carrier();
+  if (carrier != nullptr && !done())
+    Loop(carrier->participant().group.fabric())
+        .add(carrier->participant())
+        .run_until(done, timeout_ms);
+  return core_->acknowledged();
 }
 void AnyWriter::close() {
   if (core_) core_->close();
@@ -314,6 +356,7 @@ AnyReader::AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter fil
 void AnyReader::on_sample(SampleHandler handler) { core_->on_sample = std::move(handler); }
 
 AnyReader::Loan AnyReader::lend(const Selection& selection, bool take) {
+  DUNLIN_ONE_THREAD(core_->topic->fabric());
   Loan loan;
   loan.slots_ = std::exchange(core_->spare_slots, {});
   loan.infos_ = std::exchange(core_->spare_infos, {});

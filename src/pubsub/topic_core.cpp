@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_qos.hpp"
@@ -252,6 +253,7 @@ void TopicCore::hear(Member& member, RemoteWriter& writer) {
 
 std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSupport> of,
                                                    const DataWriterQos& qos) {
+  DUNLIN_ONE_THREAD(fabric());
   const std::uint16_t number = free_number(writers_, "writers of topic '" + name_ + "'");
   const Announcement announcement{.writes = true, .type_text = of->text, .writer_qos = qos};
   auto writer = std::make_shared<WriterCore>(shared_from_this(), std::move(of), number, qos);
@@ -269,6 +271,7 @@ std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSup
 std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSupport> of,
                                                    const DataReaderQos& qos,
                                                    AnyReader::Filter filter) {
+  DUNLIN_ONE_THREAD(fabric());
   const std::string who = "a reader of topic '" + name_ + "': ";
   const std::uint16_t number = free_number(readers_, "readers of topic '" + name_ + "'");
   if (qos.limits.max_samples == 0 || qos.limits.max_samples > kMaxReaderSamples ||

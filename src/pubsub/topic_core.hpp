@@ -105,6 +105,10 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] WriteResult send(std::span<const std::byte> message);
   [[nodiscard]] std::uint64_t now_ns() noexcept { return clock_->now_ns(); }
   [[nodiscard]] bool ended() const noexcept;
+  /// Null once it has ended.
+  [[nodiscard]] const Fabric* fabric() const noexcept {
+    return ended_ ? nullptr : &group_.fabric();
+  }
   /// A late reader has room again.
   void wake() const {
     if (!ended_) group_.fabric().wake_at(clock_->now_ns());

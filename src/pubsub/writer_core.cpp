@@ -134,6 +134,11 @@ void WriterCore::publish() noexcept {
   written(made);
 }
 
+/// The multicast counts the samples of all writers of the topic here, and of its order.
+bool WriterCore::acknowledged() const {
+  return sequence_ == 0 || (topic->channel() != nullptr && topic->channel()->acknowledged());
+}
+
 WriteResult WriterCore::assert_liveliness() {
   if (!active || closed_ || topic->channel() == nullptr) return why_not();
   const WriteResult result = topic->send(

@@ -28,6 +28,7 @@ class WriterCore {
   [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
   void publish() noexcept;
   [[nodiscard]] WriteResult assert_liveliness();
+  [[nodiscard]] bool acknowledged() const;
 
   /// Fires what is due, and sends what shows that it is alive.
   void check_time(std::uint64_t now_ns);

@@ -3,6 +3,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
+#include "fabric/thread_guard.hpp"
+
 namespace dunlin::remote {
 
 void InFlight::set_deadline(std::uint64_t timeout_ns) noexcept {
@@ -13,6 +15,7 @@ void InFlight::set_deadline(std::uint64_t timeout_ns) noexcept {
 }
 
 void InFlight::start(std::uint64_t timeout_ns) noexcept {
+  DUNLIN_ONE_THREAD(&progress_->fabric_);
   abandon();
   completion_.reset();
   status_ = Status::under_way;
@@ -28,6 +31,7 @@ void InFlight::start(std::uint64_t timeout_ns) noexcept {
 }
 
 void InFlight::start_in_next_poll() noexcept {
+  DUNLIN_ONE_THREAD(&progress_->fabric_);
   abandon();
   completion_.reset();
   status_ = Status::under_way;
@@ -37,6 +41,7 @@ void InFlight::start_in_next_poll() noexcept {
 }
 
 void InFlight::start_posted(std::uint64_t timeout_ns) noexcept {
+  DUNLIN_ONE_THREAD(&progress_->fabric_);
   status_ = Status::under_way;
   set_deadline(timeout_ns);
   if (deadline_ns_ != kForever) progress_->fabric_.wake_at(deadline_ns_);
@@ -50,6 +55,7 @@ void InFlight::end(Status status) noexcept {
 
 void InFlight::abandon() noexcept {
   if (finished()) return;
+  DUNLIN_ONE_THREAD(&progress_->fabric_);
   progress_->fabric_.abandon(completion_);
   end(Status::abandoned);
   unlink();
@@ -75,6 +81,7 @@ void Awaiting::await_suspend(std::coroutine_handle<> waiter) {
 }
 
 void InFlight::then(std::function<void()> callback) {
+  DUNLIN_ONE_THREAD(&progress_->fabric_);
   if (finished()) {
     callback();
   } else {

@@ -4,6 +4,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
+#include "fabric/thread_guard.hpp"
+
 namespace dunlin::remote {
 namespace {
 
@@ -94,6 +96,7 @@ void Progress::link(InFlight& operation) noexcept {
 Waits Progress::waits() const { return members_.waits(); }
 
 std::size_t Progress::poll() {
+  DUNLIN_ONE_THREAD(&fabric_);
   if (polling_) return 0;
   struct Polling {
     explicit Polling(bool& flag) : polling(flag) { polling = true; }

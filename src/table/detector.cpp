@@ -6,6 +6,7 @@
 #include <dunlin/table/predicate.hpp>
 
 #include "assert.hpp"
+#include "fabric/thread_guard.hpp"
 #include "table/statistics_page.hpp"
 
 namespace dunlin {
@@ -92,6 +93,7 @@ Predicate* Detector::find(std::uint64_t id) noexcept {
 }
 
 std::size_t Detector::evaluate_all() {
+  DUNLIN_ONE_THREAD(&fabric_);
   const Running running(*this);
   std::size_t fired = 0;
   // By index and up to the size at the beginning (TAB-P1): a trigger may add predicates.

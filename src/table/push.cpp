@@ -4,6 +4,7 @@
 #include <dunlin/table/core.hpp>
 
 #include "assert.hpp"
+#include "fabric/thread_guard.hpp"
 #include "table/outbox.hpp"
 #include "table/row_copy.hpp"
 #include "table/statistics_page.hpp"
@@ -139,6 +140,7 @@ class TableCore::Batch {
 };
 
 Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) noexcept {
+  DUNLIN_ONE_THREAD(&fabric_);
   page_->publish_pushes(++pushes_, fabric_.recent_ns());
   if (options_.refresh == Refresh::reads) return {};  // the others fetch it
   Batch batch(*this, completion);
@@ -154,6 +156,7 @@ Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) 
 
 Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const PushItem> items,
                           Completion* completion) noexcept {
+  DUNLIN_ONE_THREAD(&fabric_);
   page_->publish_pushes(++pushes_, fabric_.recent_ns());
   if (options_.refresh == Refresh::reads) return {};
   const auto state = [&](std::uint32_t row) {

@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
+#include "support/fresh_group.hpp"
 #include "support/rounds.hpp"
 
 /// Two members, as threads over shared memory.
@@ -115,6 +117,93 @@ TEST(TopicShmTest, CarriesPlainAndOtherSamplesBetweenTwoMembers) {
   EXPECT_EQ(taken_a, taken_b) << "one order";
   EXPECT_EQ(named_a, 2 * samples);
   EXPECT_EQ(named_b, 2 * samples);
+}
+
+/// Member b writes, and ends as `end` says, without a poll in between; returns the samples that a
+/// reader at a was given. With two members, the one of rank 0 goes on alone.
+std::uint64_t given_of_a_writer_that_ends(Level level, const ParticipantOptions& options,
+                                          const std::function<void(DataWriter<Numbered>&)>& end) {
+  constexpr std::uint64_t kSamples = 1'000;
+  const std::string group_name = fresh_group();
+  std::uint64_t given = 0;
+  std::jthread reading([&] {
+    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "a"});
+    Group group(*fabric);
+    DomainParticipant participant(group);
+    const Topic<Numbered> topic(participant, "numbers", {.level = level});
+    DataReader<Numbered> reader{Subscriber(participant), topic, everything()};
+    run_until(
+        participant,
+        [&] {
+          for (const auto& sample : reader.take())
+            if (sample.info().valid() && sample.data().number == given) ++given;
+          return given == kSamples;
+        },
+        kPatienceMs);
+  });
+  {
+    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "b"});
+    Group group(*fabric);
+    DomainParticipant participant(group, options);
+    const Topic<Numbered> topic(participant, "numbers", {.level = level});
+    DataWriter<Numbered> writer{Publisher(participant), topic};
+    EXPECT_TRUE(run_until(
+        participant, [&] { return writer->publication_matched_status().current_count == 1; },
+        kPatienceMs));
+    for (std::uint64_t i = 0; i < kSamples; ++i)
+      EXPECT_EQ(writer.write({.number = i}), WriteResult::written);
+    end(writer);
+  }
+  reading.join();
+  return given;
+}
+
+TEST(TopicShmTest, AWriterThatEndsLosesNoSample) {
+  const auto just_end = [](DataWriter<Numbered>&) {};
+  const auto close = [](DataWriter<Numbered>& writer) { writer = {}; };
+  EXPECT_EQ(given_of_a_writer_that_ends(Level::unordered, {}, just_end), 1'000U);
+  EXPECT_EQ(given_of_a_writer_that_ends(Level::atomic, {}, just_end), 1'000U);
+  EXPECT_EQ(given_of_a_writer_that_ends(Level::atomic, {}, close), 1'000U);
+}
+
+TEST(TopicShmTest, WhatWasAcknowledgedIsNotLost) {
+  const auto wait = [](DataWriter<Numbered>& writer) {
+    EXPECT_FALSE(writer->acknowledged());
+    EXPECT_TRUE(writer.wait_for_acknowledgments(kPatienceMs));
+    EXPECT_TRUE(writer->acknowledged());
+  };
+  const ParticipantOptions at_once{.hand_over_ms = 0};
+  EXPECT_EQ(given_of_a_writer_that_ends(Level::unordered, at_once, wait), 1'000U);
+  EXPECT_EQ(given_of_a_writer_that_ends(Level::atomic, at_once, wait), 1'000U);
+}
+
+/// Nobody polls at the reader's member.
+TEST(TopicShmTest, AnAcknowledgmentIsWaitedForAsLongAsTheCallerSays) {
+  const std::string group_name = fresh_group();
+  std::atomic<bool> over = false;
+  const std::jthread other([&] {
+    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "b"});
+    Group group(*fabric);
+    DomainParticipant participant(group, {.hand_over_ms = 0});
+    const Topic<Numbered> topic(participant, "numbers");
+    DataReader<Numbered> reader{Subscriber(participant), topic, everything()};
+    run_until(
+        participant, [&] { return reader->ready() && topic.endpoints().size() == 2; }, kPatienceMs);
+    over.wait(false);
+  });
+  auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "a"});
+  Group group(*fabric);
+  DomainParticipant participant(group, {.hand_over_ms = 0});
+  const Topic<Numbered> topic(participant, "numbers");
+  DataWriter<Numbered> writer{Publisher(participant), topic};
+  EXPECT_TRUE(writer.wait_for_acknowledgments(0)) << "nothing was written";
+  EXPECT_TRUE(run_until(
+      participant, [&] { return writer->publication_matched_status().current_count == 1; },
+      kPatienceMs));
+  EXPECT_EQ(writer.write({}), WriteResult::written);
+  EXPECT_FALSE(writer.wait_for_acknowledgments(20));
+  over = true;
+  over.notify_all();
 }
 
 }  // namespace

@@ -43,6 +43,10 @@ struct ParticipantOptions {
   bool log_quorum = false;
   /// Members whose logs are lost: the others go on without samples that only these logs had.
   std::vector<std::string> log_given_up = {};
+  /// So long the destructor of the participant waits at most until all other members of its topics
+  /// have the samples that its writers have written, closed writers too; so does Group::leave(). 0:
+  /// they do not wait.
+  std::uint32_t hand_over_ms = 1'000;
 };
 
 /// A topic that the group's members have, as others see it.
@@ -195,14 +199,14 @@ class AnyWriter {
   /// later call of this or another writer of this member in the topic, or in any topic of its
   /// order, takes it back: publish() before that, and before the next poll().
   [[nodiscard]] void* loan() noexcept;
-  /// The sample that was built is written; nothing is, if it was taken back.
-  void publish() noexcept;
-
-  [[nodiscard]] bool ready() const noexcept;
   /// Likewise, of a type with encode_head: where to build the elements of its last member. Its
   /// data() is null if there is no room now, for other types, and for more than the ring takes in
   /// place (TopicQos::ring_bytes).
   [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
+  /// The sample that was built is written; nothing is, if it was taken back.
+  void publish() noexcept;
+
+  [[nodiscard]] bool ready() const noexcept;
   [[nodiscard]] std::string why_refused() const;
   /// Asserts the liveliness of this writer, or of all, as its policy says.
   [[nodiscard]] WriteResult assert_liveliness();
@@ -216,6 +220,12 @@ class AnyWriter {
   [[nodiscard]] Status peek_changes() const noexcept;
   /// Called from poll() with each status that changed; null: none.
   void on_status(std::function<void(Status)> handler);
+  /// Whether all members of the topic have all samples that were written here so far, and will
+  /// give them to their readers also if this member ends now (Multicast::acknowledged()).
+  [[nodiscard]] bool acknowledged() const;
+  /// Polls the participant until then, at most so long; returns whether it is so. Not in a handler.
+  /// Throws what poll() throws, and Error on a simulated node, whose World polls it.
+  bool wait_for_acknowledgments(std::uint32_t timeout_ms);
   void close();
   explicit operator bool() const noexcept { return core_ != nullptr; }
   /// For handlers of the writer itself, which must not keep it.

@@ -112,6 +112,10 @@ class DataWriter {
     return std::span(reinterpret_cast<Element*>(room.data()), room.size() / sizeof(Element));
   }
   void publish() noexcept { writer_.publish(); }
+  /// See AnyWriter.
+  bool wait_for_acknowledgments(std::uint32_t timeout_ms) {
+    return writer_.wait_for_acknowledgments(timeout_ms);
+  }
 
   void listener(DataWriterListener<T>* listener, Status mask = Status::all) {
     if (listener == nullptr) return writer_.on_status(nullptr);

@@ -138,8 +138,9 @@ class FabricBackend {
   virtual void poll_at(std::uint64_t) noexcept {}
   virtual void spend(double) noexcept {}
 
- protected:
   [[nodiscard]] FabricCore& core() const noexcept { return *core_; }
+
+ protected:
   /// Not so if the fabric could not be made.
   [[nodiscard]] bool has_core() const noexcept { return core_ != nullptr; }
 

@@ -17,6 +17,7 @@
 #include "fabric/core/failure_detector.hpp"
 #include "fabric/core/sleeper.hpp"
 #include "fabric/forking.hpp"
+#include "fabric/thread_guard.hpp"
 
 /// The code that all fabrics share, with any backend: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
 /// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches the regions
@@ -57,6 +58,9 @@ class FabricCore final : private ForkAware {
   [[nodiscard]] std::uint32_t size() const noexcept { return fabric_.size(); }
   [[nodiscard]] const std::string& group() const noexcept { return fabric_.group_; }
   [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
+  [[nodiscard]] static ThreadGuard& guard_of(const Fabric& fabric) noexcept {
+    return fabric.core_->guard_;
+  }
   /// This process joined; not so in a forked child, which has the descriptors, but is no member.
   [[nodiscard]] bool in_own_process() const noexcept { return !fabric_.forked_; }
   /// The fabric's description: it may change when members are admitted.
@@ -236,6 +240,7 @@ class FabricCore final : private ForkAware {
   [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
 
   Fabric& fabric_;
+  ThreadGuard guard_;
   std::vector<PeerState> states_;  // by rank
 
   bool polling_ = false;
@@ -278,10 +283,12 @@ class FabricCore final : private ForkAware {
 // instead of one more jump.
 template <class Backend>
 [[gnu::flatten]] Posted post_to(FabricBackend& backend, std::span<const Operation> batch) noexcept {
+  DUNLIN_ONE_THREAD(&backend.core().fabric());
   return static_cast<Backend&>(backend).post(batch);
 }
 template <class Backend>
 [[gnu::flatten]] std::size_t poll_of(FabricBackend& backend) noexcept {
+  DUNLIN_ONE_THREAD(&backend.core().fabric());
   return static_cast<Backend&>(backend).poll();
 }
 

@@ -1,0 +1,206 @@
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <dunlin/fabric/shm.hpp>
+#include <dunlin/multicast.hpp>
+#include <dunlin/run.hpp>
+
+#include "multicast/changing_group.hpp"
+#include "support/fresh_group.hpp"
+#include "support/own_directory.hpp"
+
+/// A member that ends, or leaves, loses nothing of what send() has taken.
+namespace dunlin::test {
+namespace {
+
+using multicast::Mode;
+using multicast::SendResult;
+
+constexpr std::uint32_t kPatienceMs = 60'000;
+constexpr std::uint64_t kMessages = 1'000;
+
+/// One of three members, in a thread.
+class Member {
+ public:
+  Member(const std::string& group_name, const std::string& name, MulticastOptions options)
+      : fabric_(shm::join({.group = group_name, .names = {"a", "b", "c"}, .name = name})),
+        group(*fabric_, {.subgroups = {{.name = "casts"}}}),
+        casts(group, "casts", std::move(options)) {}
+  bool until(const std::function<bool()>& condition) {
+    return run_until(group, condition, kPatienceMs);
+  }
+
+ private:
+  std::unique_ptr<Fabric> fabric_;
+
+ public:
+  Group group;
+  Multicast casts;
+};
+
+/// Messages of 8 bytes and more; the last one is of so many bytes.
+[[nodiscard]] bool send(Multicast& casts, std::uint64_t number, std::size_t last_bytes) {
+  std::vector<std::byte> message(number + 1 == kMessages ? last_bytes : 32);
+  std::memcpy(message.data(), &number, sizeof number);
+  return casts.send(message) == SendResult::sent;
+}
+
+/// Member a sends and ends, without a poll in between; returns what b and c were given.
+std::array<std::uint64_t, 2> given_of_a_member_that_ends(
+    const std::function<MulticastOptions(const std::string& name)>& options,
+    std::size_t last_bytes) {
+  const std::string group = fresh_group();
+  std::array<std::uint64_t, 2> given{};
+  std::atomic<int> done = 0;
+  const auto receive = [&](const std::string& name, std::uint64_t& count) {
+    Member member(group, name, options(name));
+    member.casts.on_delivery([&](std::span<const multicast::Delivery> batch) {
+      for (const multicast::Delivery& delivery : batch) {
+        std::uint64_t number = 0;
+        std::memcpy(&number, delivery.message.data(), sizeof number);
+        count += number == count ? 1 : 0;
+      }
+    });
+    bool is_done = false;
+    member.until([&] {
+      if (!is_done && count == kMessages) {
+        is_done = true;
+        ++done;
+      }
+      return done == 2;
+    });
+    done = 2;  // if the time is up
+  };
+  {
+    const std::jthread b([&] { receive("b", given[0]); });
+    const std::jthread c([&] { receive("c", given[1]); });
+    Member a(group, "a", options("a"));
+    std::uint64_t sent = 0;
+    EXPECT_TRUE(a.until([&] {
+      while (sent < kMessages && send(a.casts, sent, last_bytes)) ++sent;
+      return sent == kMessages;
+    }));
+  }
+  return given;
+}
+
+using Given = std::array<std::uint64_t, 2>;
+constexpr Given kAll{kMessages, kMessages};
+
+TEST(HandOver, AMemberThatEndsLosesNothingThatItSent) {
+  EXPECT_EQ(given_of_a_member_that_ends([](const auto&) { return MulticastOptions(); }, 32), kAll);
+}
+
+TEST(HandOver, AMemberOfAnUnorderedSubgroupThatEndsLosesNothing) {
+  const auto options = [](const auto&) { return MulticastOptions{.mode = Mode::unordered}; };
+  EXPECT_EQ(given_of_a_member_that_ends(options, 32), kAll);
+}
+
+TEST(HandOver, AMemberOfADurableSubgroupThatEndsLosesNothing) {
+  const OwnDirectory logs;
+  const auto options = [&](const std::string& name) {
+    return MulticastOptions{.mode = Mode::durable, .log_directory = logs / name};
+  };
+  EXPECT_EQ(given_of_a_member_that_ends(options, 32), kAll);
+}
+
+/// It has room in the rings piece by piece only, as members deliver.
+TEST(HandOver, AMemberThatEndsLosesNoMessageThatIsLongerThanARing) {
+  constexpr std::size_t kRing = std::size_t{1} << 16U;
+  EXPECT_EQ(given_of_a_member_that_ends(
+                [](const auto&) { return MulticastOptions{.ring_bytes = kRing}; }, 8 * kRing),
+            kAll);
+}
+
+/// Nobody polls but the member that ends.
+TEST(HandOver, EndsWhenItsTimeIsUp) {
+  const std::string name = fresh_group();
+  std::atomic<bool> over = false;
+  const auto idle = [&](const std::string& member) {
+    auto fabric = shm::join({.group = name, .names = {"a", "b", "c"}, .name = member});
+    over.wait(false);
+  };
+  const std::jthread b([&] { idle("b"); });
+  const std::jthread c([&] { idle("c"); });
+  {
+    Member a(name, "a", {.hand_over_ms = 10});
+    EXPECT_TRUE(a.casts.acknowledged()) << "nothing was sent";
+    EXPECT_TRUE(a.until([&] { return send(a.casts, 0, 32); }));
+    EXPECT_FALSE(a.casts.acknowledged());
+    EXPECT_FALSE(a.casts.hand_over(10));
+  }
+  over = true;
+  over.notify_all();
+}
+
+// --- leaving, in the simulator -------------------------------------------------------------------
+
+class Leaving : public testing::TestWithParam<Mode> {
+ protected:
+  void SetUp() override {
+    for (Rank rank = 0; rank < 3; ++rank) cluster[rank].join("topic", {.mode = GetParam()});
+    ASSERT_TRUE(cluster.until([&] {
+      for (Rank rank = 0; rank < 3; ++rank)
+        if (cluster[rank].in("topic")->generations.empty() ||
+            cluster[rank].in("topic")->generations.back().members.size() != 3)
+          return false;
+      return true;
+    }));
+  }
+  /// Node 2 sends, and leaves at once.
+  void send_and(const std::function<void()>& leave) {
+    ChangingMember& leaver = *cluster[2].in("topic");
+    cluster.world.on(2, [&] {
+      for (std::uint64_t i = 0; i < 100; ++i) EXPECT_TRUE(leaver.send());
+      EXPECT_FALSE(leaver.multicast->acknowledged());
+      leave();
+    });
+  }
+  void expect_all_at_the_others() {
+    ASSERT_TRUE(cluster.until([&] {
+      return cluster[0].in("topic")->history.size() == 100 &&
+             cluster[1].in("topic")->history.size() == 100;
+    }));
+  }
+  ChangingGroup cluster{3};
+};
+
+TEST_P(Leaving, ASubgroupHandsOverWhatWasSent) {
+  ChangingMember& leaver = *cluster[2].in("topic");
+  send_and([&] { leaver.multicast->leave(); });
+  expect_all_at_the_others();
+  ASSERT_TRUE(cluster.until([&] { return leaver.multicast->left(); }));
+  EXPECT_EQ(leaver.history.size(), 100U);
+}
+
+TEST_P(Leaving, AMemberThatStopsSendingHandsOverWhatWasSent) {
+  ChangingMember& leaver = *cluster[2].in("topic");
+  send_and([&] { leaver.multicast->set_sends(false); });
+  expect_all_at_the_others();
+  ASSERT_TRUE(cluster.until([&] { return leaver.generations.back().senders.size() == 2; }));
+  EXPECT_TRUE(leaver.multicast->acknowledged());
+}
+
+TEST_P(Leaving, AGroupHandsOverWhatWasSent) {
+  send_and([&] { cluster[2].group->leave(); });
+  expect_all_at_the_others();
+  ASSERT_TRUE(cluster.until([&] { return cluster[2].group->ended(); }));
+  EXPECT_EQ(cluster[2].group->why_ended(), "group 'sim', member 'node2': it has left the group");
+}
+
+INSTANTIATE_TEST_SUITE_P(HandOver, Leaving, testing::Values(Mode::ordered, Mode::unordered),
+                         [](const auto& mode) {
+                           return mode.param == Mode::ordered ? "Ordered" : "Unordered";
+                         });
+
+}  // namespace
+}  // namespace dunlin::test
