@@ -57,7 +57,9 @@ RelayPeers::RelayPeers(Group& group)
                                  {.label = "the relays of the group"})) {}
 
 void RelayPeers::tell(const SharedTopic& topic, const TopicShare& share) {
-  Told& mine = mine_[topic_key(topic.name, topic.qos.order)];
+  const std::string key = topic_key(topic.name, topic.qos.order);
+  if (share == TopicShare{} && !mine_.contains(key)) return;
+  Told& mine = mine_[key];
   if (mine.share == share) return;
   mine = {.topic = topic, .share = share};
   is_all_told_ = false;

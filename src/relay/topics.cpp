@@ -184,8 +184,9 @@ pubsub::WriteResult RelayTopic::publish(const ClientId& client, std::uint8_t fla
                                   : writer_.write(&sample_, stamp);
 }
 
+/// A change that earlier ones have not been told yet wakes this one, too.
 void RelayTopic::add_waiting(ClientEndpoint& endpoint) {
-  seen_ = condition();
+  if (waiting_.empty()) seen_ = condition();
   if (std::ranges::find(waiting_, &endpoint) == waiting_.end()) waiting_.push_back(&endpoint);
 }
 
