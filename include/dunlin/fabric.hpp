@@ -194,14 +194,15 @@ struct Operation {
 }
 
 enum class Refusal : std::uint8_t {
-  none,           // all accepted
-  queue_full,     // back-pressure: poll, then post the rest
-  not_connected,  // the peer has not announced this region yet, or has withdrawn it
-  out_of_bounds,  // past the end of the peer's region
-  misaligned,     // an atomic or its result off 8 bytes, or source and target unlike modulo 8
-  too_large,      // a message over kMaxMessageBytes, or a channel over kMaxChannels
-  unknown_peer,   // no such rank
-  unknown_region  // not allocated on this fabric, or released
+  none,            // all accepted
+  queue_full,      // back-pressure: poll, then post the rest
+  not_connected,   // the peer has not announced this region yet, or has withdrawn it
+  out_of_bounds,   // past the end of the peer's region
+  misaligned,      // an atomic or its result off 8 bytes, or source and target unlike modulo 8
+  too_large,       // a message over kMaxMessageBytes, or a channel over kMaxChannels
+  unknown_peer,    // no such rank
+  unknown_region,  // not allocated on this fabric, or released
+  forked           // this process is a child of the member's: is_forked()
 };
 [[nodiscard]] std::string_view describe(Refusal refusal) noexcept;
 
@@ -336,6 +337,9 @@ class Fabric {
   /// Whether the peer has come: true for all members that the fabric began with, and for an
   /// admitted one after its event `peer_linked`.
   [[nodiscard]] bool linked(Rank r) const noexcept { return r < peers_.size() && peers_[r].linked; }
+  /// Whether this process is a child that the member has forked. It is no member: its operations
+  /// are refused, poll() does nothing, and what it writes to shared memory reaches nobody.
+  [[nodiscard]] bool is_forked() const noexcept { return forked_; }
   /// From now on this peer counts as failed here, with `why` as the reason: this member sends it
   /// nothing and takes nothing from it any more, and operations posted to it fail. The event comes
   /// in the next poll(). Its connection is closed, so that it learns of it, too; but where memory
@@ -366,6 +370,8 @@ class Fabric {
   void announce(const Region& region, std::span<const Rank> to);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
+  /// Whether this process has a region of that name, of any generation.
+  [[nodiscard]] bool has_region(std::string_view name) const noexcept;
   /// The region's generation: from its spec, or the count of allocations of its name.
   [[nodiscard]] std::uint64_t generation(const Region& region) const noexcept;
   /// Whether operations on the peer's region of this name and generation are possible.
@@ -460,6 +466,7 @@ class Fabric {
   Posted (*post_)(FabricBackend&, std::span<const Operation>) noexcept = nullptr;
   std::size_t (*poll_)(FabricBackend&) noexcept = nullptr;
 
+  bool forked_ = false;
   Rank rank_ = 0;
   std::uint64_t recent_ns_ = 0;
   std::vector<Peer> peers_;

@@ -197,6 +197,7 @@ SharedMemory::SharedMemory(const Descriptor& file, std::uint64_t bytes) {
   if (at == MAP_FAILED)
     throw Error("mapping a daemon's shared memory failed: " + error_text(errno));
   memory_ = {static_cast<std::byte*>(at), bytes};
+  mapping::keep_from_children(memory_);
 }
 
 SharedMemory::~SharedMemory() { munmap(memory_.data(), memory_.size()); }

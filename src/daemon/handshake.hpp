@@ -12,6 +12,7 @@
 #include <dunlin/limits.hpp>
 
 #include "daemon/layout.hpp"
+#include "fabric/mapping/mapping.hpp"
 #include "fabric/shm/address.hpp"
 #include "fabric/system.hpp"
 
@@ -97,7 +98,7 @@ void hang_up(const Descriptor& socket) noexcept;
 /// Memory without a name whose size no process can change any more.
 [[nodiscard]] Descriptor make_memory(std::uint64_t bytes);
 
-class SharedMemory {
+class SharedMemory final : private ForkAware {
  public:
   /// Throws Error if the file has another size.
   SharedMemory(const Descriptor& file, std::uint64_t bytes);
@@ -107,6 +108,8 @@ class SharedMemory {
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
+  void in_child() noexcept override { mapping::hide_from_child(memory_); }
+
   std::span<std::byte> memory_;
 };
 

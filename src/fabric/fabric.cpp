@@ -25,6 +25,8 @@ std::string_view describe(Refusal refusal) noexcept {
       return "there is no peer of this rank";
     case Refusal::unknown_region:
       return "this fabric has no such region, or it was released";
+    case Refusal::forked:
+      return "this process was forked by a member, and is none itself: join after the fork";
   }
   return "unknown refusal";
 }
@@ -92,6 +94,7 @@ void Fabric::admit(const Admission& admission) { core_->admit(admission); }
 
 Refusal Fabric::send(Rank peer, std::uint32_t channel,
                      std::span<const std::byte> message) noexcept {
+  if (forked_) return Refusal::forked;
   if (peer >= peers_.size()) return Refusal::unknown_peer;
   if (message.size() > kMaxMessageBytes || channel >= kMaxChannels) return Refusal::too_large;
   if (peers_[peer].failed) return Refusal::none;  // accepted, and lost with the peer
@@ -118,6 +121,7 @@ void Fabric::receive(std::uint32_t channel, MessageHandler handler) {
 }
 void Fabric::ignore(std::uint32_t channel) { core_->ignore(channel); }
 bool Fabric::receives(std::uint32_t channel) const noexcept { return core_->receives(channel); }
+bool Fabric::has_region(std::string_view name) const noexcept { return core_->has_region(name); }
 
 std::uint64_t Fabric::now_ns() const noexcept { return backend_->now_ns(); }
 std::uint64_t Fabric::awake_since_ns() const noexcept { return core_->awake_since_ns(); }
@@ -162,6 +166,21 @@ FabricCore::FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<Fabric
 }
 
 FabricCore::~FabricCore() = default;
+
+/// The flag is for the layers. Sockets, rings and devices are the parent's.
+void FabricCore::in_child() noexcept {
+  fabric_.forked_ = true;
+  fabric_.post_ = [](FabricBackend&, std::span<const Operation> batch) noexcept {
+    return Posted{.refusal = batch.empty() ? Refusal::none : Refusal::forked};
+  };
+  fabric_.poll_ = [](FabricBackend&) noexcept { return std::size_t{0}; };
+}
+
+void FabricCore::require_own_process() const {
+  if (fabric_.forked_)
+    throw Error("this process was forked by a member of group '" + group() +
+                "', and is none itself: join after the fork");
+}
 
 Refusal FabricCore::refuse(const Operation& operation) const noexcept {
   if (operation.peer >= size()) return Refusal::unknown_peer;

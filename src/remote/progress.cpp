@@ -29,6 +29,8 @@ Progress::Progress(Fabric& fabric)
       told_generation_(generation_),
       size_(members_.founders()),
       present_(members_.capacity(), true),
+      known_(capacity()),
+      come_(capacity()),
       has_been_(present_) {}
 
 Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
@@ -38,14 +40,22 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
       generation_(members.generation()),
       told_generation_(generation_),
       size_(members.founders()),
-      present_(members.capacity()) {
-  for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members.contains(rank);
+      present_(members.capacity()),
+      come_(size_) {
+  for (Rank rank = 0; rank < capacity(); ++rank)
+    if (members.contains(rank)) come_ = std::max(come_, rank + 1);
+  look_who_is_present();
   has_been_ = present_;
   was_stopped_ = stopped();
 }
 
 Progress::~Progress() {
   while (first_ != nullptr) first_->abandon();
+}
+
+void Progress::look_who_is_present() {
+  known_ = come_;
+  for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members_.contains(rank);
 }
 
 void Progress::add(Part& part) { parts_.push_back(&part); }
@@ -57,6 +67,19 @@ void Progress::check_is_founder(const std::string& who) const {
               " and came later than the " + std::to_string(size_) +
               " founders; members that join a group can use a Store, and nothing else of these "
               "layers");
+}
+
+void Progress::check_is_only(const std::string& who, const std::string& region) const {
+  if (!fabric_.has_region(region)) return;
+  throw Error(who +
+              ": this process has one of this name already on this fabric, and the other members "
+              "would find one of the two only; give another name, or destroy the other one first");
+}
+
+const std::string& Progress::forked_text() noexcept {
+  static const std::string text =
+      "this process was forked by a member, and is none itself: join after the fork";
+  return text;
 }
 
 void Progress::link(InFlight& operation) noexcept {
@@ -77,6 +100,7 @@ std::size_t Progress::poll() {
     ~Polling() { polling = false; }
     bool& polling;
   } const polling(polling_);
+  if (fabric_.is_forked()) return first_ != nullptr ? advance_all() : 0;
   // The members come before the operations to the places in the queues that this poll frees.
   std::size_t done = fabric_.poll();
   done += members_.poll();
@@ -96,6 +120,7 @@ void Progress::follow_members() {
   for (Rank rank = 0; rank < capacity(); ++rank) {
     if (members_.contains(rank)) {
       has_been_[rank] = true;
+      come_ = std::max(come_, rank + 1);
       continue;
     }
     if (!has_been_[rank]) continue;  // perhaps it is just coming
@@ -122,7 +147,7 @@ std::size_t Progress::fence_members() {
     return 0;
   }
   told_generation_ = generation_;
-  for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members_.contains(rank);
+  look_who_is_present();
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
   return 1;
 }

@@ -39,6 +39,36 @@ TEST(Daemon, WhatOneClientPutsAnotherGetsUnderEachCoherence) {
   }
 }
 
+TEST(Daemon, AForkedChildOfAClientChangesNothing) {
+  const Serving daemon(test::fresh_group());
+  Process client([&](Parent& parent) {
+    std::unique_ptr<SegmentSpace> space = daemon.attach();
+    const Key key = make(*space, {.bytes = 8, .coherence = Coherence::write});
+    if (put(*space, key, 1) != Status::ok) return 1;
+    std::uint64_t value = 7;
+    auto under_way = std::make_unique<SegmentOperation>(*space);
+    space->get(*under_way, key, std::as_writable_bytes(std::span(&value, 1)));
+    Process child([&](Parent&) {
+      for (std::uint64_t i = 0; i < 10; ++i)
+        if (put(*space, key, 100 + i) != Status::stopped) return 1;
+      under_way.reset();
+      space.reset();
+      return 0;
+    });
+    if (const int code = child.exit_code(); code != 0) {
+      parent.send_line("the child saw what it should not: " + std::to_string(code));
+      return 1;
+    }
+    if (under_way->wait(kPatienceNs) != Status::ok || value != 1) return 2;
+    for (std::uint64_t i = 2; i < 100; ++i)
+      if (put(*space, key, i) != Status::ok || get(*space, key) != i) return 3;
+    parent.send_line("nothing");
+    return 0;
+  });
+  EXPECT_EQ(client.receive_line(), "nothing");
+  EXPECT_EQ(client.exit_code(), 0);
+}
+
 TEST(Daemon, ClientsAndMembersShareSegments) {
   const std::string group = test::fresh_group();
   Process member([&](Parent& parent) {

@@ -198,9 +198,10 @@ class Progress {
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
   /// The same, as of the last poll().
-  [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
+  [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_ || fabric_.is_forked(); }
   /// Why this process is no member any more, or cannot go on as one: a sentence, or nothing.
   [[nodiscard]] const std::string& why_stopped() const noexcept {
+    if (fabric_.is_forked()) return forked_text();
     return unfenced_.empty() ? members_.why_stopped() : unfenced_;
   }
   /// How many operations are under way.
@@ -211,10 +212,18 @@ class Progress {
   void remove(Part& part) noexcept;
   /// Throws Error, which begins with `who`, if this process came later than the founders.
   void check_is_founder(const std::string& who) const;
+  /// Likewise if this process has such an object already, whose region has that name: other members
+  /// would find one of the two only.
+  void check_is_only(const std::string& who, const std::string& region) const;
   /// The members in the generation that the parts know. A member that is gone there can change
   /// nothing any more.
   [[nodiscard]] bool contains(Rank rank) const noexcept {
     return rank < present_.size() && present_[rank];
+  }
+  /// Whether it has been a member, or never will be. Who is neither here nor gone is to come; or
+  /// has come, and the parts have yet to hear of it: it may have locks, memory and keys already.
+  [[nodiscard]] bool is_gone(Rank rank) const noexcept {
+    return rank >= present_.size() || (rank < known_ && !present_[rank]);
   }
   [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
 
@@ -224,7 +233,9 @@ class Progress {
   void link(InFlight& operation) noexcept;
   std::size_t advance_all();
   void complete(InFlight& operation);
+  [[nodiscard]] static const std::string& forked_text() noexcept;
   void follow_members();
+  void look_who_is_present();
   std::size_t fence_members();
   void poll_in_passing();
   void check_may_wait() const;
@@ -238,6 +249,8 @@ class Progress {
   std::uint64_t told_generation_;  // ... and fenced, and the parts know
   std::uint32_t size_;
   std::vector<bool> present_;  // in told_generation_
+  Rank known_ = 0;             // ranks below this have come; members come in the order of ranks
+  Rank come_ = 0;              // likewise, in generation_
   std::vector<bool> has_been_;
   std::vector<Rank> to_fence_;
   std::string unfenced_;

@@ -7,16 +7,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 #include <dunlin/fabric.hpp>
 
 #include "fabric/core/backend.hpp"
 #include "fabric/core/failure_detector.hpp"
 #include "fabric/core/sleeper.hpp"
+#include "fabric/forking.hpp"
 
 /// The code that all fabrics share, with any backend: FAB-F3, FAB-F5 and FAB-X1 to FAB-X4 of
 /// docs/fabric.md. One file a concern: members.cpp lets members in, regions.cpp matches the regions
@@ -39,7 +39,7 @@ struct FabricSetup {
   std::optional<Sleeper> sleeper = std::nullopt;
 };
 
-class FabricCore {
+class FabricCore final : private ForkAware {
  public:
   using PostFunction = Posted (*)(FabricBackend&, std::span<const Operation>) noexcept;
   using PollFunction = std::size_t (*)(FabricBackend&) noexcept;
@@ -49,6 +49,8 @@ class FabricCore {
                                                     PostFunction post, PollFunction poll);
   FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<FabricBackend> backend);
   ~FabricCore();
+  FabricCore(const FabricCore&) = delete;
+  FabricCore& operator=(const FabricCore&) = delete;
 
   // --- for backends: members ---------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return fabric_.rank_; }
@@ -56,7 +58,7 @@ class FabricCore {
   [[nodiscard]] const std::string& group() const noexcept { return fabric_.group_; }
   [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
   /// This process joined; not so in a forked child, which has the descriptors, but is no member.
-  [[nodiscard]] bool in_own_process() const noexcept { return getpid() == process_; }
+  [[nodiscard]] bool in_own_process() const noexcept { return !fabric_.forked_; }
   /// The fabric's description: it may change when members are admitted.
   void describe(std::string description) { fabric_.description_ = std::move(description); }
   /// "member 'c' (rank 2)", for messages.
@@ -173,7 +175,11 @@ class FabricCore {
     std::vector<Offer> offers;
   };
 
+  void in_child() noexcept override;
+  void require_own_process() const;
+
   // regions.cpp
+  [[nodiscard]] bool has_region(std::string_view name) const noexcept;
   [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
   [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation);
   void announce(const Region& region, const std::span<const Rank>* to);
@@ -223,7 +229,6 @@ class FabricCore {
   [[nodiscard]] std::uint64_t next_duty_ns() const noexcept;
 
   Fabric& fabric_;
-  pid_t process_ = getpid();
   std::vector<PeerState> states_;  // by rank
 
   bool polling_ = false;

@@ -52,7 +52,7 @@ void FabricCore::expel(Rank peer, std::string why, Parting how) {
                 group() + "': it has ranks 0 to " + std::to_string(size() - 1));
   Fabric::Peer& failing = fabric_.peers_[peer];
   PeerState& state = states_[peer];
-  if (peer == rank() || failing.failed) return;
+  if (peer == rank() || failing.failed || fabric_.forked_) return;
   failing.failed = state.expelled = true;
   state.leaves = how == Parting::left;
   failing.failure = std::move(why);

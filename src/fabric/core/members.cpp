@@ -49,6 +49,7 @@ void FabricCore::check_admission(const Admission& admission) const {
 }
 
 void FabricCore::admit(const Admission& admission) {
+  require_own_process();
   check_admission(admission);
   backend_->admit(admission);
   const std::uint32_t before = size();

@@ -39,6 +39,7 @@ std::uint64_t& count_of(std::vector<std::pair<std::string, std::uint64_t>>& coun
 // --- our own -------------------------------------------------------------------------------------
 
 Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
+  require_own_process();
   check_spec(spec);
   std::uint64_t& allocations = count_of(allocations_, spec.name);
   if (spec.generation == 0) spec.generation = allocations + 1;
@@ -50,6 +51,12 @@ Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
   ++allocations;
   match_soon(id);
   return {fabric_, id, memory};
+}
+
+bool FabricCore::has_region(std::string_view name) const noexcept {
+  return std::any_of(regions_.begin(), regions_.end(), [&](const LocalRegion& region) {
+    return region.taken && region.spec.name == name;
+  });
 }
 
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.
@@ -79,6 +86,7 @@ void FabricCore::announce(const Region& region, const std::span<const Rank>* to)
                 "' was published for observers: it cannot be announced to peers, use allocate() "
                 "for that");
   if (local.number != 0) return;
+  require_own_process();
   if (to != nullptr) local.audience.emplace(to->begin(), to->end());
   open_region(id);
   for (Rank peer = 0; peer < size(); ++peer)

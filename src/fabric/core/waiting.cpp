@@ -29,7 +29,7 @@ std::uint64_t FabricCore::awake_since_ns() noexcept {
 }
 
 void FabricCore::prepare_sleep() noexcept {
-  if (!sleeper_) return;
+  if (!sleeper_ || fabric_.forked_) return;
   sleeper_->prepare();
   prepared_ = true;
   backend_->arm();
@@ -49,7 +49,7 @@ void FabricCore::cancel_sleep() noexcept {
 }
 
 void FabricCore::sleep(std::uint64_t timeout_ns) noexcept {
-  if (!sleeper_) return;
+  if (!sleeper_ || fabric_.forked_) return;
   bool only_rung = true;
   const bool may_wait = backend_->may_wait();
   if (!sleeper_->take_wake() && !has_duties_ && may_wait) {

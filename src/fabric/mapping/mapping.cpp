@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +22,8 @@ constexpr std::uint64_t kPopulateUpToBytes = std::uint64_t{64} << 10;
 
 /// The live mappings of this process by file. Members that are threads of one process share
 /// mappings through it, so that a race between them is a race on one address for any tool.
-class MappingRegistry {
+/// A forked child maps anew what it is sent: its parent's mappings are hidden from it.
+class MappingRegistry final : private ForkAware {
  public:
   std::shared_ptr<Mapping> find_or_map(const Descriptor& file, std::uint64_t offset,
                                        std::uint64_t bytes) {
@@ -29,7 +31,7 @@ class MappingRegistry {
     checked(fstat(file.get(), &status), "reading the state of a shared memory segment");
     const std::scoped_lock lock(mutex_);
     std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<Mapping>& known = mappings_[{status.st_dev, status.st_ino}];
+    std::weak_ptr<Mapping>& known = mappings_[{forks_, status.st_dev, status.st_ino}];
     std::shared_ptr<Mapping> mapping = known.lock();
     if (mapping && mapping->memory().size() == bytes) return mapping;
     mapping = std::make_shared<Mapping>(file, offset, bytes, PROT_READ | PROT_WRITE);
@@ -38,8 +40,11 @@ class MappingRegistry {
   }
 
  private:
+  void in_child() noexcept override { ++forks_; }
+
   std::mutex mutex_;
-  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<Mapping>> mappings_;
+  std::uint64_t forks_ = 0;  // that led here
+  std::map<std::tuple<std::uint64_t, dev_t, ino_t>, std::weak_ptr<Mapping>> mappings_;
 };
 
 MappingRegistry& mappings_of_this_process() {
@@ -158,6 +163,14 @@ void give_access(const Descriptor& file, gid_t group) {
 
 }  // namespace
 
+void keep_from_children(std::span<std::byte> memory) noexcept {
+  madvise(memory.data(), memory.size(), MADV_DONTFORK);
+}
+void hide_from_child(std::span<std::byte> memory) noexcept {
+  mmap(memory.data(), memory.size(), PROT_READ | PROT_WRITE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes,
                  int protection) {
   const int populate = bytes <= kPopulateUpToBytes ? MAP_POPULATE : 0;
@@ -167,6 +180,7 @@ Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t byt
     throw Error("mapping a shared memory segment of " + std::to_string(bytes) +
                 " bytes failed: " + error_text(errno));
   memory_ = {static_cast<std::byte*>(at), bytes};
+  keep_from_children(memory_);
 }
 
 Mapping::~Mapping() { munmap(memory_.data(), memory_.size()); }

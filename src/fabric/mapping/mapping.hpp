@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "fabric/forking.hpp"
 #include "fabric/mapping/format.hpp"
 #include "fabric/system.hpp"
 
@@ -32,8 +33,13 @@ struct MappingInfo {
   std::string layout_text = {};
 };
 
+/// Memory that a process shares with others: its children do not. hide_from_child() puts zeros of
+/// the child's own in its place, for destructors that run there.
+void keep_from_children(std::span<std::byte> memory) noexcept;
+void hide_from_child(std::span<std::byte> memory) noexcept;
+
 /// The payload in this process's address space.
-class Mapping {
+class Mapping final : private ForkAware {
  public:
   Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes, int protection);
   Mapping(const Mapping&) = delete;
@@ -42,6 +48,8 @@ class Mapping {
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
+  void in_child() noexcept override { hide_from_child(memory_); }
+
   std::span<std::byte> memory_;
 };
 

@@ -1,0 +1,40 @@
+#include "fabric/forking.hpp"
+
+#include <mutex>
+#include <set>
+
+#include <pthread.h>
+
+namespace dunlin {
+
+/// The lock is held while the process forks, so that the child finds the set whole.
+struct ForkHandlers {
+  /// Never destroyed: a process may fork while it ends.
+  static ForkHandlers& of_this_process() {
+    static ForkHandlers& handlers = *new ForkHandlers;
+    return handlers;
+  }
+  ForkHandlers() {
+    pthread_atfork([] { of_this_process().mutex.lock(); }, [] { of_this_process().mutex.unlock(); },
+                   [] {
+                     for (ForkAware* const one : of_this_process().all) one->in_child();
+                     of_this_process().mutex.unlock();
+                   });
+  }
+  std::mutex mutex;
+  std::set<ForkAware*> all;
+};
+
+ForkAware::ForkAware() {
+  ForkHandlers& handlers = ForkHandlers::of_this_process();
+  const std::scoped_lock lock(handlers.mutex);
+  handlers.all.insert(this);
+}
+
+ForkAware::~ForkAware() {
+  ForkHandlers& handlers = ForkHandlers::of_this_process();
+  const std::scoped_lock lock(handlers.mutex);
+  handlers.all.erase(this);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,20 @@
+#pragma once
+
+/// A child that a member forks has the member's objects, but is no member.
+namespace dunlin {
+
+/// An object that a forked child must not use as its parent does. In each child, before fork()
+/// returns there, in_child() is called, which may use nothing but this object's memory and system
+/// calls. Any thread may make and destroy such objects.
+class ForkAware {
+ public:
+  ForkAware(const ForkAware&) = delete;
+  ForkAware& operator=(const ForkAware&) = delete;
+  virtual void in_child() noexcept {}  // one that is just being made has nothing yet
+
+ protected:
+  ForkAware();
+  ~ForkAware();
+};
+
+}  // namespace dunlin
