@@ -57,6 +57,8 @@ namespace dunlin {
 /// Of the messages of a Store with eviction, unless told otherwise.
 inline constexpr std::uint32_t kStoreChannel = kMaxChannels - 5;
 
+inline constexpr std::size_t kDefaultLargeBytes = SIZE_MAX;
+
 /// How a put ends that finds no room in its home's memory.
 enum class Eviction : std::uint8_t {
   none,  // it ends with no_room
@@ -77,8 +79,8 @@ struct StoreOptions {
   /// Memory that this member contributes, if it holds keys; may differ. The part without the index
   /// holds entries.
   std::size_t memory_bytes = 64 << 20;
-  /// Of memory_bytes, for entries of more than 32 KB.
-  std::size_t large_bytes = 16 << 20;
+  /// Of memory_bytes, for entries of more than 32 KB; by default a quarter, and at most 16 MB.
+  std::size_t large_bytes = kDefaultLargeBytes;
   /// Keys for which the member's index is laid out; 0: one for each 256 bytes of memory. With more
   /// keys it grows into the memory for entries, as long as the member polls.
   std::uint64_t expected_keys = 0;
@@ -204,6 +206,12 @@ class Store {
   // --- figures -----------------------------------------------------------------------------------
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
+  /// The last member whose store was made with other options, which all must give alike, and what
+  /// differs: a sentence, or nothing. Calls on its keys end with `refused`.
+  [[nodiscard]] const std::string& why_refused() const noexcept;
+  /// What this member knows and does of joins, leaves and moves of keys: one line for people who
+  /// look for why such a call does not end.
+  [[nodiscard]] std::string describe_moves() const;
 
   /// Changes StoreOptions::limit_bytes of this member. A lower limit is reached while poll()
   /// erases entries, if the store evicts; else slabs that are in use stay.

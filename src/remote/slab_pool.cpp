@@ -435,7 +435,7 @@ void SlabPool::State::adopt(Home& home) {
 void SlabPool::members_changed() {
   State& state = *state_;
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {
-    if (state.progress.contains(rank)) continue;
+    if (!state.progress.is_gone(rank)) continue;
     State::Home& home = state.homes[rank];
     state.fabric.abandon(home.done);
     home.doing = State::Home::Doing::nothing;
@@ -453,7 +453,7 @@ void SlabPool::members_changed() {
   for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
     const State::Orphan orphan{i, state.own_word(i, 0)};
     if (orphan.holder == 0 ||
-        state.progress.contains(static_cast<Rank>((orphan.holder & 0xffff) - 1)))
+        !state.progress.is_gone(static_cast<Rank>((orphan.holder & 0xffff) - 1)))
       continue;
     if (std::find(state.orphans.begin(), state.orphans.end(), orphan) == state.orphans.end())
       state.orphans.insert(state.orphans.begin(), orphan);

@@ -37,7 +37,7 @@ Status Announcement::step() noexcept {
     Operation next;
     if (stage_ == Stage::write) {
       while (to_ < state_.progress.capacity() &&
-             (to_ == state_.fabric.rank() || !state_.progress.contains(to_) ||
+             (to_ == state_.fabric.rank() || state_.progress.is_gone(to_) ||
               !state_.fabric.connected(to_, index)))
         ++to_;
       if (to_ >= state_.progress.capacity()) return Status::ok;

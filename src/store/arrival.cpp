@@ -149,6 +149,7 @@ bool Arrival::asked() {
 
 bool Arrival::waited() {
   if (done_.failed()) return rest(Stage::wait);
+  if (ask_word::by(word_) != state_.fabric.rank()) return look_anew();  // its word has gone
   if (!ask_word::is_answered(word_)) return rest(Stage::wait);
   stage_ = Stage::thank;
   return true;

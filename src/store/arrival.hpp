@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/remote.hpp>
@@ -30,6 +31,8 @@ class Arrival {
   void look_at_members();
   /// Of the call that was begun last.
   [[nodiscard]] remote::Status status() const noexcept { return status_; }
+  /// The stage, for people.
+  [[nodiscard]] std::string_view describe() const noexcept;
 
  private:
   enum class Stage : std::uint8_t {

@@ -46,6 +46,11 @@ bool State::begin_copy(StoreOperation& op) noexcept {
   const Status known = second && *second != fabric.rank() ? know_index(*second) : Status::ok;
   if (known == Status::under_way) return false;
   if (second != second_home_of(work.hash)) return true;
+  if (known == Status::refused) {  // it has other options
+    work.steps = 0;
+    release_record(work);
+    return leave(op, Status::refused);
+  }
   if (!second || is_injected(FaultInjection::change_is_not_copied)) return commit(op);
   if (idle_copies.empty()) {
     copy_operations.push_back(std::make_unique<StoreOperation>(*store));
@@ -83,7 +88,7 @@ bool State::copy_ended(StoreOperation& op) noexcept {
       return commit(op);
     case Status::lost:  // another member may become the second home
       work.stage = Stage::copy;
-      if (!progress.contains(work.second)) return true;
+      if (progress.is_gone(work.second)) return true;
       begin_rest(work.rest);
       return false;
     case Status::conflict:  // the first home is gone
@@ -112,7 +117,7 @@ void State::drop_copy(Work& work) noexcept {
 /// What the second home has is the key's value once the members agree that the first one is gone.
 bool State::fail_over(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  if (progress.contains(work.home) && first_home_of(work.hash) == work.home) {
+  if (!progress.is_gone(work.home) && first_home_of(work.hash) == work.home) {
     begin_rest(work.rest);
     return false;
   }

@@ -26,7 +26,7 @@ Rank State::assumed_place(Rank home, std::uint64_t position,
 
 Rank State::first_of(Rank home, std::uint64_t position) const noexcept {
   for (std::uint32_t i = 0; i < members; ++i)
-    if (const Rank at = place_of((home + i) % members, position); progress.contains(at)) return at;
+    if (const Rank at = place_of((home + i) % members, position); !progress.is_gone(at)) return at;
   return place_of(home, position);
 }
 
@@ -40,7 +40,7 @@ std::optional<Rank> State::undrained_place(Rank home, std::uint64_t position, Ra
     const bool is_marked = shed != nullptr && !ignores_marks && position < shed->below &&
                            position < shed->marked_below;
     const bool is_assumed = assumed != nullptr && assumed->is_shed && assumed->mover == at;
-    return position >= homes[at].drained_below && at != first && progress.contains(at) &&
+    return position >= homes[at].drained_below && at != first && !progress.is_gone(at) &&
            !is_marked && !is_assumed;
   };
   const auto follow = [&](Rank at) -> std::optional<Rank> {
@@ -50,7 +50,7 @@ std::optional<Rank> State::undrained_place(Rank home, std::uint64_t position, Ra
     return std::nullopt;
   };
   if (const auto found = follow(home)) return found;
-  if (progress.contains(moved_place(home, position))) return std::nullopt;
+  if (!progress.is_gone(moved_place(home, position))) return std::nullopt;
   if (position < own_gained(home))
     if (const auto found = follow(fabric.rank())) return found;
   if (homes[home].looked_in != progress.generation()) return std::nullopt;
@@ -67,7 +67,7 @@ KeyHomes State::homes_of(Rank home, std::uint64_t position, const Assumed* assum
     const Rank place = (home + i) % members;
     const Rank at = assumed_place(place, position, assumed);
     if (!has_first) {
-      has_first = progress.contains(at);
+      has_first = !progress.is_gone(at);
       if (has_first || i == 0) found.first = at;
       continue;
     }
@@ -75,7 +75,7 @@ KeyHomes State::homes_of(Rank home, std::uint64_t position, const Assumed* assum
       found.second = undrained;
       return found;
     }
-    if (at == found.first || !progress.contains(at)) continue;
+    if (at == found.first || progress.is_gone(at)) continue;
     found.second = at;
     return found;
   }
@@ -111,7 +111,7 @@ void State::learn_shed(Rank first, std::uint64_t position, std::uint64_t word) n
   else if (below == shed->below)
     shed->marked_below = std::max(shed->marked_below, end);
   // It has moved more than this process knows.
-  if (below > homes[mover].moved_below && progress.contains(mover)) look_at_index_again(mover);
+  if (below > homes[mover].moved_below && !progress.is_gone(mover)) look_at_index_again(mover);
 }
 
 void State::learn_drained(Rank home, std::uint64_t below) noexcept {
@@ -241,9 +241,9 @@ bool State::has_copies_of(Rank home, std::uint64_t position) const noexcept {
 }
 
 bool State::is_lost(Rank home, std::uint64_t position) const noexcept {
-  if (!has_copies()) return !progress.contains(place_of(home, position)) && has_looked(home);
+  if (!has_copies()) return progress.is_gone(place_of(home, position)) && has_looked(home);
   const Rank at = first_of(home, position);
-  if (!progress.contains(at)) return true;
+  if (progress.is_gone(at)) return true;
   const bool is_known = at == fabric.rank() || homes[at].covered_in == progress.generation();
   return has_taken_over(home, position, at) && is_known && is_open(at) &&
          !covers(home, position, at);
@@ -253,8 +253,7 @@ bool State::has_another_home(Rank home, std::uint64_t position, Rank gone) const
   if (is_lost(home, position)) return false;
   if (!has_copies()) return place_of(home, position) != gone || !homes[gone].withdrawn;
   const Rank first = first_of(home, position);
-  if (first != gone) return progress.contains(first) && !homes[first].withdrawn;
-  return progress.contains(gone) && !homes[gone].withdrawn;
+  return !is_gone(first != gone ? first : gone);
 }
 
 /// know_index(), and more if that member has taken over. `busy`: not all members know yet.

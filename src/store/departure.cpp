@@ -75,9 +75,11 @@ void Departure::look_at_ask() {
   std::uint64_t& ask = word_at(state_.index.memory().data() + kAskAt);
   const std::uint64_t word = memory::load(ask);
   const Rank by = ask_word::by(word);
-  const bool is_there = word != 0 && !state_.is_gone(by);
-  if (word != 0 && !is_there) memory::store(ask, 0);
-  const bool is_asked = is_there && !ask_word::is_answered(word);
+  const bool is_over = word != 0 && state_.is_gone(by);
+  if (is_over) memory::store(ask, 0);
+  // One that has come a moment ago may have asked before this home has heard of it.
+  const bool is_asked =
+      word != 0 && !is_over && state_.progress.contains(by) && !ask_word::is_answered(word);
   if (!is_asked && !leaves_next_) return;
   gives_ = !std::exchange(leaves_next_, false);
   const State::Home& home = state_.homes[state_.fabric.rank()];
@@ -217,7 +219,7 @@ bool Departure::may_go() const {
   if (!state_.has_copies()) return true;
   const Rank own = state_.fabric.rank();
   for (Rank rank = 0; rank < state_.places; ++rank)
-    if (rank != own && state_.progress.contains(rank) &&
+    if (rank != own && !state_.progress.is_gone(rank) &&
         state_.homes[rank].moved_below > state_.homes[rank].drained_below)
       return false;
   return keep_both();
@@ -239,7 +241,8 @@ std::optional<Rank> Departure::next_home(bool& must_wait) {
     if (state_.is_gone(rank)) continue;
     if (rank >= state_.members) {
       if (!state_.fabric.connected(rank, state_.index.id())) continue;
-      const Status known = state_.know_index(rank);
+      const Status known =
+          state_.progress.contains(rank) ? state_.know_index(rank) : Status::under_way;
       must_wait = known == Status::under_way;
       if (must_wait) return std::nullopt;
       if (known != Status::ok) continue;  // a client

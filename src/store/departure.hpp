@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/remote.hpp>
@@ -39,6 +40,8 @@ class Departure {
   void look_at_members();
   /// Of the leave that was begun last.
   [[nodiscard]] remote::Status status() const noexcept { return status_; }
+  /// The stage, for people.
+  [[nodiscard]] std::string_view describe() const noexcept;
   /// Whether a chain is on its way to where the members were before they changed.
   [[nodiscard]] bool is_amid_chain() const noexcept {
     return stage_ == Stage::move || stage_ == Stage::raise || stage_ == Stage::release;

@@ -119,7 +119,7 @@ std::size_t Evictor::serve() {
   const Want want = wants_.front();
   wants_.pop_front();
   const bool is_over = state_.fabric.now_ns() - want.asked_at_ns > kWantNs;
-  if (is_over || !state_.progress.contains(want.rank)) return 1;
+  if (is_over || state_.progress.is_gone(want.rank)) return 1;
   const Survey now = survey(want);
   const std::size_t bytes = now.held * pool_.slab_bytes();
   if (now.free_bytes < bytes / kRefillPart / 2 || now.hints.empty()) {

@@ -25,27 +25,27 @@ Rank State::moved_place(Rank home, std::uint64_t position) const noexcept {
 }
 
 bool State::is_gone(Rank rank) const noexcept {
-  return !progress.contains(rank) || (rank < places && homes[rank].withdrawn);
+  return progress.is_gone(rank) || (rank < places && homes[rank].withdrawn);
 }
 
 /// If that home is gone, a member that has its keys, as far as they have been asked.
 Rank State::place_of(Rank home, std::uint64_t position) const noexcept {
   const Rank at = moved_place(home, position);
-  if (progress.contains(at)) return at;
+  if (!progress.is_gone(at)) return at;
   const Rank own = fabric.rank();
   if (is_home && position < own_gained(home))
-    if (const Rank place = moved_place(own, position); progress.contains(place)) return place;
+    if (const Rank place = moved_place(own, position); !progress.is_gone(place)) return place;
   if (homes[home].looked_in != progress.generation()) return at;
   for (const Home::Cover& cover : homes[home].covers)
     if (position < cover.below)
-      if (const Rank place = moved_place(cover.by, position); progress.contains(place))
+      if (const Rank place = moved_place(cover.by, position); !progress.is_gone(place))
         return place;
   return at;
 }
 
 /// One member after the other. Those that hold keys from the beginning are waited for.
 Status State::find_place(Rank home, std::uint64_t position) noexcept {
-  const auto is_there = [&] { return progress.contains(place_of(home, position)); };
+  const auto is_there = [&] { return !progress.is_gone(place_of(home, position)); };
   if (is_there()) return Status::ok;
   Home& one = homes[home];
   const std::uint64_t generation = progress.generation();
@@ -89,8 +89,7 @@ bool State::has_looked(Rank home) const noexcept {
 std::optional<Status> State::look_for_cover(Rank home, Rank at) noexcept {
   Home& one = homes[home];
   const Home& other = homes[at];
-  if (at == fabric.rank() || !progress.contains(at) || other.withdrawn || other.is_client)
-    return std::nullopt;
+  if (at == fabric.rank() || is_gone(at) || other.is_client) return std::nullopt;
   if (at >= members && !fabric.connected(at, index.id())) {
     one.skips = true;
     return std::nullopt;
@@ -110,7 +109,7 @@ std::optional<Status> State::look_for_cover(Rank home, Rank at) noexcept {
 
 Rank State::known_home_of(std::uint64_t hash) const noexcept {
   const Rank home = home_of(hash), place = first_home_of(hash);
-  return has_copies() || progress.contains(place) ? place : home;
+  return has_copies() || !progress.is_gone(place) ? place : home;
 }
 
 void State::learn_move(Rank home, std::uint64_t below, Rank to) noexcept {
@@ -167,7 +166,7 @@ std::uint64_t State::covered_below(Rank home, std::uint64_t position,
                                    std::uint64_t end) const noexcept {
   for (const Home& other : homes)
     if (other.moved_below > position) end = std::min(end, other.moved_below);
-  if (progress.contains(moved_place(home, position))) return end;
+  if (!progress.is_gone(moved_place(home, position))) return end;
   for (Rank one = 0; one < members; ++one) {
     if (own_gained(one) > position) end = std::min(end, own_gained(one));
     for (const Home::Cover& cover : homes[one].covers)
@@ -218,7 +217,7 @@ bool State::has_moved_keys(const TransactionWork& work) const noexcept {
   const auto is_elsewhere = [&](std::uint64_t hash, Rank at) {
     const Rank home = home_of(hash);
     const std::uint64_t position = IndexShape::position_of(hash);
-    if (has_copies()) return progress.contains(at) && first_of(home, position) != at;
+    if (has_copies()) return !progress.is_gone(at) && first_of(home, position) != at;
     return has_moved(home, position) && place_of(home, position) != at;
   };
   return std::ranges::any_of(work.order,

@@ -23,7 +23,7 @@ void State::members_changed() {
   if (arrival != nullptr) arrival->look_at_members();
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
     const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
-    if (lock == 0 || progress.contains(lock_word::owner_of(lock))) continue;
+    if (lock == 0 || !progress.is_gone(lock_word::owner_of(lock))) continue;
     if (is_injected(FaultInjection::dead_lock_stays)) continue;
     const Fate fate = fate_of(lock);
     if (fate == Fate::unknown) continue;  // for now

@@ -79,7 +79,7 @@ Status Rescue::learn(std::uint64_t from) {
     if (const Status found = state_.find_homes(home, from); found != Status::ok) return found;
     const Rank to = state_.first_of(home, from);
     if (to == state_.fabric.rank() || !state_.has_taken_over(home, from, to)) continue;
-    if (!state_.progress.contains(to)) continue;
+    if (state_.progress.is_gone(to)) continue;
     const Status known = state_.know_index(to);
     if (known != Status::ok) return known == Status::under_way ? known : Status::busy;
     if (const Status covered = state_.know_covered(to); covered != Status::ok) return covered;
@@ -104,7 +104,7 @@ Status Rescue::look() {
       const std::uint64_t from = bounds[i];
       if (from < own.drained_below || from >= own.moved_below) continue;
       const Rank to = state_.first_of(home, from);
-      if (to == state_.fabric.rank() || !state_.progress.contains(to) ||
+      if (to == state_.fabric.rank() || state_.progress.is_gone(to) ||
           !state_.has_taken_over(home, from, to) || state_.covers(home, from, to) ||
           !state_.has_copies_of(home, from) || from < state_.own_stale(home))
         continue;

@@ -39,7 +39,7 @@ void Shedding::look_at_request() {
 
 /// How far it has moved its keys: this home may have joined since it told all of them.
 bool Shedding::look() {
-  if (!state_.progress.contains(mover_)) {
+  if (state_.progress.is_gone(mover_)) {
     stage_ = Stage::idle;
     return false;
   }
@@ -87,7 +87,7 @@ bool Shedding::step() {
 
 /// What has been made elsewhere before the members changed is made again as after any death.
 bool Shedding::ready() {
-  if (!state_.progress.contains(mover_)) {  // and so are the others
+  if (state_.progress.is_gone(mover_)) {  // and so are the others
     stage_ = Stage::idle;
     return false;
   }

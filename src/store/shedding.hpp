@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/remote.hpp>
@@ -24,6 +25,8 @@ class Shedding {
 
   std::size_t poll();
   [[nodiscard]] bool is_amid_chain() const noexcept { return stage_ > Stage::wait; }
+  /// The stage, for people.
+  [[nodiscard]] std::string_view describe() const noexcept;
 
  private:
   enum class Stage : std::uint8_t { idle, look, ready, wait, move, raise, release };

@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "fabric/hash.hpp"
 #include "store/room.hpp"
 
 namespace dunlin::store {
@@ -25,6 +26,9 @@ constexpr std::int64_t kDrift = 10'000;  // one part in so many
 /// An index and pools need so much, or a quarter goes to large entries.
 constexpr std::uint64_t kBytesPerKey = 256;
 constexpr int kPollsAtEnd = 200;
+/// Of the memory, for large entries, unless told otherwise.
+constexpr std::size_t kLargePart = 4;
+constexpr std::size_t kMostLargeByDefault = 16 << 20;
 
 void check(const StoreOptions& options) {
   const bool sound =
@@ -44,6 +48,18 @@ void check(const StoreOptions& options) {
     throw Error("store '" + options.name + "': memory_bytes is " +
                 std::to_string(options.memory_bytes) + ", and is at least kMinStoreBytes = " +
                 std::to_string(kMinStoreBytes) + " and at most kMaxRegionBytes");
+  if (options.large_bytes != kDefaultLargeBytes && options.large_bytes > options.memory_bytes)
+    throw Error("store '" + options.name + "': large_bytes is " +
+                std::to_string(options.large_bytes) + ", a part of memory_bytes, which is " +
+                std::to_string(options.memory_bytes));
+}
+
+/// The options that all members give alike.
+std::string layout_of(const StoreOptions& options, std::uint32_t members, std::uint32_t most) {
+  const bool evicts = options.eviction != Eviction::none;
+  return "store 7\nhomes " + std::to_string(members) + "\nmost-members " + std::to_string(most) +
+         "\neviction " + (evicts ? "lru" : "none") + "\ncopies " + std::to_string(options.copies) +
+         (evicts ? "\nchannel " + std::to_string(options.channel) : "");
 }
 
 /// Of each pool: its share, in whole slabs. A limit may leave none for large entries; small ones
@@ -74,6 +90,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                       : make_location_cache(options.cache_bytes)),
       cache(*held_cache) {
   check(options);
+  progress.check_is_only("store '" + options.name + "'", "store:" + options.name);
   std::uint64_t main_headers = 0;
   std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;
   if (is_home) {
@@ -82,7 +99,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     main_headers = keys * 100 / (kSlots * kOccupancyPercent) + 1;
     // A word for each extent that may come: at most one for each slab.
     index_bytes = extent_word_at(main_headers, options.memory_bytes / kSmallSlabBytes);
-    large_bytes = std::min(options.large_bytes, options.memory_bytes / 4);
+    large_bytes = options.large_bytes == kDefaultLargeBytes
+                      ? std::min(kMostLargeByDefault, options.memory_bytes / kLargePart)
+                      : options.large_bytes;
     if (main_headers > UINT32_MAX ||
         index_bytes + large_bytes + 2 * kSmallSlabBytes > options.memory_bytes)
       throw Error("store '" + options.name + "': the index for " + std::to_string(keys) +
@@ -112,16 +131,10 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       {.name = "store-redo:" + options.name,
        .bytes = is_home ? stale_at(progress.capacity(), members, static_cast<Rank>(members))
                         : kCacheLineBytes});
-  index = fabric.allocate(
-      {.name = "store:" + options.name,
-       .bytes = index_bytes,
-       .layout_hash = kMagic + (std::uint64_t{progress.capacity()} << 32) + members +
-                      (options.eviction == Eviction::none ? 0 : 1ULL << 63) +
-                      (std::uint64_t{options.copies - 1} << 62),
-       .layout_text = "store 7\nhomes " + std::to_string(members) + "\nmembers " +
-                      std::to_string(progress.capacity()) + "\neviction " +
-                      (options.eviction == Eviction::none ? "none" : "lru") + "\ncopies " +
-                      std::to_string(options.copies)});
+  index = fabric.allocate({.name = "store:" + options.name,
+                           .bytes = index_bytes,
+                           .layout_hash = fnv1a(layout_of(options, members, progress.capacity())),
+                           .layout_text = layout_of(options, members, progress.capacity())});
   std::byte* const header = index.memory().data();
   if (is_home) {
     homes[fabric.rank()].shape = IndexShape(main_headers);
@@ -141,7 +154,10 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   std::memcpy(header + kGaveAt, &generation, sizeof generation);
   std::memcpy(header, &magic, sizeof magic);
   subscription = fabric.subscribe([this](const Event& event) {
-    if (event.region != index.id() || event.peer >= homes.size()) return;
+    if (event.region != index.id()) return;
+    if (event.kind == Event::Kind::region_refused)
+      why_refused = "store '" + options.name + "': " + std::string(event.text);
+    if (event.peer >= homes.size()) return;
     Home& home = homes[event.peer];
     if (event.kind == Event::Kind::region_withdrawn) {
       home.withdrawn = true;
@@ -198,8 +214,9 @@ State::~State() {
 }
 
 Status State::fault(Rank rank) const noexcept {
-  if (rank >= homes.size() || fabric.failed(rank) || !progress.members().contains(rank) ||
-      homes[rank].withdrawn)
+  const bool is_out = !progress.members().contains(rank) &&
+                      (progress.contains(rank) || progress.is_gone(rank));  // told, or not yet
+  if (rank >= homes.size() || fabric.failed(rank) || is_out || homes[rank].withdrawn)
     return Status::lost;
   return homes[rank].refused ? Status::refused : Status::ok;
 }

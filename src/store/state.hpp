@@ -322,6 +322,7 @@ struct State final : remote::Part {
   std::size_t inquire();
   void ask(TransactionInquiry& inquiry) noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
+  [[nodiscard]] std::string describe_moves() const;
   [[nodiscard]] std::uint64_t evictions() const noexcept;
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
   void see_bucket(const std::byte* main, const std::byte* bucket,
@@ -444,6 +445,7 @@ struct State final : remote::Part {
   std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
   std::vector<StoreOperation*> idle_copies;
   std::vector<Home> homes;
+  std::string why_refused;
   bool has_changed_homes = false;  // keys have moved, or a home is gone
   [[nodiscard]] bool moves_keys() const noexcept { return options.eviction == Eviction::none; }
   Subscription subscription;

@@ -408,7 +408,7 @@ bool State::decided(TransactionWork& work) noexcept {
 /// The mark may have landed. If it is the other member that has failed, no other member has seen
 /// it; if the members agree that it is this one, they look themselves.
 bool State::in_doubt(TransactionWork& work) noexcept {
-  if (progress.contains(work.shares[work.decider]->home)) return false;
+  if (!progress.is_gone(work.shares[work.decider]->home)) return false;
   return fail(work, Status::lost);
 }
 

@@ -129,8 +129,7 @@ void State::ask(TransactionInquiry& inquiry) noexcept {
     const bool has_answer = inquiry.has_posted && !inquiry.done.failed();
     inquiry.has_posted = false;
     inquiry.done.reset();
-    if (home >= places || home == fabric.rank() || home == owner || !progress.contains(home) ||
-        homes[home].withdrawn) {
+    if (home >= places || home == fabric.rank() || home == owner || is_gone(home)) {
       ++inquiry.next;
       inquiry.has_heard_of_death = false;
       continue;

@@ -34,7 +34,7 @@ Status Turn::step() noexcept {
       if (moves) return asks_ < own ? Status::conflict : Status::busy;
       ++asks_;
     }
-    while (asks_ < state_.places && (asks_ == own || !state_.progress.contains(asks_) ||
+    while (asks_ < state_.places && (asks_ == own || state_.progress.is_gone(asks_) ||
                                      !state_.fabric.connected(asks_, state_.index.id())))
       ++asks_;
     if (asks_ >= state_.places) return Status::ok;

@@ -98,7 +98,7 @@ class AuditedStore {
                 std::to_string(store->home_of(key_of(call.key)));
     if (leave_ && !leave_->finished()) text += ", leave";
     if (take_ && !take_->finished()) text += ", take_keys";
-    return text;
+    return store ? text + "\n" + store->describe_moves() + "\n" : text;
   }
   /// Whether a change has read the former entry, which it does under the lock.
   [[nodiscard]] bool writes() const {
@@ -249,7 +249,8 @@ struct StoreAuditor {
         left.push_back(rank);
     if (left.size() < 3) return;
     EXPECT_TRUE(world.run_until([&] { return copies_are_complete(); }, 3'000'000'000))
-        << "STO-C4: copies are not made";
+        << "STO-C4: copies are not made\n"
+        << states();
     const Rank dies = left[below(static_cast<std::uint32_t>(left.size()))];
     // One that has begun to leave takes nothing over.
     if (std::ranges::none_of(left, [&](Rank rank) {
@@ -299,7 +300,8 @@ struct StoreAuditor {
       const std::uint64_t begin = ++events;
       stores[by]->store->get(get, key_of(key));
       EXPECT_TRUE(world.run_until([&] { return get.finished(); }, 1'000'000'000))
-          << "STO-5: the last get hangs";
+          << "STO-5: the last get hangs\n"
+          << states();
       EXPECT_TRUE(get.status() == Status::ok || get.status() == Status::stopped ||
                   schedule != Schedule::moves)
           << "STO-C1, STO-C4: key " << key << ": " << remote::describe(get.status());
@@ -335,6 +337,12 @@ struct StoreAuditor {
     world.run_for(below(200'000));
   }
 
+  std::string states() const {
+    std::string text;
+    for (const auto& one : stores)
+      if (one->store) text += one->store->describe_moves() + "\n";
+    return text;
+  }
   bool all_idle() {
     for (Rank rank = 0; rank < count; ++rank)
       if (!gone[rank] && !stores[rank]->idle()) return false;

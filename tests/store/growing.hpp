@@ -121,12 +121,20 @@ class Growing {
     return op.keys();
   }
   remote::Status end_of(remote::InFlight& operation) {
-    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs";
+    EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000)) << "hangs\n"
+                                                                                       << states();
     return operation.status();
+  }
+  std::string states() {
+    std::string text;
+    for (const Node& node : nodes)
+      if (node.member) text += node.member->store.describe_moves() + "\n";
+    return text;
   }
   /// Until founder `by` has agreed with the others on it.
   void until_gone(Rank rank, Rank by = 0) {
-    EXPECT_TRUE(world.run_until([&] { return !at(by).progress.contains(rank); }, 10'000'000'000));
+    EXPECT_TRUE(world.run_until([&] { return !at(by).progress.contains(rank); }, 10'000'000'000))
+        << states();
   }
 
   struct Node {

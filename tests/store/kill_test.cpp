@@ -54,6 +54,7 @@ struct Shared {
   std::atomic<std::uint64_t> puts{0};              // that have ended
   std::atomic<Rank> leaver{kHomes};                // the home that is to leave
   std::atomic<bool> leave_has_ended{false}, has_left{false};
+  std::atomic<bool> is_over{false};  // one has given up
 };
 
 class SharedPages {
@@ -83,6 +84,7 @@ class Writer {
   /// Until it is killed; else what went wrong.
   std::string work() {
     for (std::uint64_t number = 1;; ++number) {
+      if (shared_.is_over) return "goes on";
       const std::size_t key = number % kKeys;
       Shared::Known& known = shared_.keys.at(rank_).at(key);
       known.begun = number;
@@ -99,6 +101,8 @@ class Writer {
       shared_.checked.at(rank_) = deaths;
     }
   }
+
+  [[nodiscard]] std::string state() const { return store_.describe_moves(); }
 
  private:
   /// Begins when it is to, and goes on beside the puts. It ends with `lost` if the home dies that
@@ -172,7 +176,8 @@ class Killing {
       processes_.push_back(std::make_unique<Process>([&, rank](Parent& parent) {
         Writer writer(backend, {.group = name, .nodes = kHomes, .rank = rank}, shared());
         parent.send_line("works");
-        parent.send_line(writer.work());
+        const std::string end = writer.work();
+        parent.send_line(end + "; " + writer.state());
         return 1;
       }));
     }
@@ -195,8 +200,13 @@ class Killing {
     while (!ready()) {
       if (poll(news.data(), news.size(), 1) <= 0) continue;
       for (std::size_t i = 0; i < news.size(); ++i)
-        if (news[i].revents != 0)
-          FAIL() << "member " << left_[i] << ": " << processes_[left_[i]]->receive_line();
+        if (news[i].revents != 0) {
+          shared().is_over = true;  // and all tell their states
+          std::string text;
+          for (const Rank rank : left_)
+            text += "\nmember " + std::to_string(rank) + ": " + processes_[rank]->receive_line();
+          FAIL() << text;
+        }
     }
   }
   /// Any of them; then the others have looked at all keys.

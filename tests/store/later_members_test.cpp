@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/group.hpp>
@@ -226,7 +227,7 @@ struct StoreJoins : testing::TestWithParam<NodeBackend> {
     options.expected_keys = 8;
     return options;
   }
-  /// What it does with its store until its parent ends it.
+  /// What it does with its store until its parent ends it; and tells its state when that asks.
   static int use(Parent& parent, Member& member, const std::string& own_key) {
     std::uint64_t round = 0;
     const auto increment = [&](std::optional<std::span<const std::byte>> current) {
@@ -239,11 +240,28 @@ struct StoreJoins : testing::TestWithParam<NodeBackend> {
     const std::uint64_t patience_ns = std::uint64_t{kPatienceMs} * 1'000'000;
     for (bool told = false;;) {
       auto counted = member.store.update("all", increment);
-      if (!counted.outcome(patience_ns).changed()) return 1;
+      if (!counted.outcome(patience_ns).changed()) return give_up(parent, member);
       auto own = member.store.put(own_key, std::string_view("value"));
-      if (own.wait(patience_ns) != Status::ok) return 2;
+      if (own.wait(patience_ns) != Status::ok) return give_up(parent, member);
       if (!std::exchange(told, true)) parent.send_line("works");
+      pollfd asked{.fd = parent.descriptor(), .events = POLLIN, .revents = 0};
+      if (poll(&asked, 1, 0) == 1 && parent.receive_line() == "state")
+        parent.send_line(member.store.describe_moves());
     }
+  }
+  static int give_up(Parent& parent, Member& member) {
+    parent.send_line("gives up: " + member.store.describe_moves());
+    return 1;
+  }
+  /// Of all that work, if the test has failed.
+  static std::string states(std::vector<Process>& members) {
+    if (!HasFailure()) return {};
+    std::string text;
+    for (Process& member : members) {
+      member.send_line("state");
+      text += "\n" + member.receive_line();
+    }
+    return text;
   }
   const std::string name = test::fresh_group();
 };
@@ -262,14 +280,16 @@ TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
       Member member(Group::join(as, options(kFounders), kPatienceMs), kMostThatJoin);
       return use(parent, member, as);
     });
-    ASSERT_EQ(late.receive_line(), "works");
+    EXPECT_EQ(late.receive_line(), "works");
+    ASSERT_EQ(states(founders), "");
     late.kill();
   }
   Process last([this](Parent& parent) {  // nothing that they had locked keeps it out
     Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin);
     return use(parent, member, "last");
   });
-  ASSERT_EQ(last.receive_line(), "works");
+  EXPECT_EQ(last.receive_line(), "works");
+  EXPECT_EQ(states(founders), "");
   last.kill();
   for (Process& founder : founders) founder.kill();
 }
@@ -297,22 +317,30 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
                   contributing);
     Store& store = member.store;
     for (std::uint64_t key = 0; key < 100; ++key)
-      if (store.put(key, std::to_string(key)).wait(patience_ns) != Status::ok) return 1;
+      if (store.put(key, std::to_string(key)).wait(patience_ns) != Status::ok)
+        return give_up(parent, member);
     for (std::uint32_t home = 0; home < kFounders; ++home)
-      if (store.take_keys().wait(patience_ns) != Status::ok) return 2;
+      if (auto take = store.take_keys(); take.wait(patience_ns) != Status::ok) {
+        parent.send_line("takes none of home " + std::to_string(home) + ": " +
+                         std::string(remote::describe(take.status())) + "; " +
+                         store.describe_moves());
+        return 2;
+      }
     if (store.statistics().keys < 20 || !has_all(store, patience_ns)) return 3;
     if (store.take_keys().wait(patience_ns) != Status::not_allowed) return 4;
     parent.send_line("has taken keys");
     for (;;) store.poll();
   });
   EXPECT_EQ(late.receive_line(), "has taken keys");
+  ASSERT_EQ(states(founders), "");
   Process last([=, this](Parent& parent) {
     Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin, roomy());
-    if (!has_all(member.store, patience_ns)) return 1;
+    if (!has_all(member.store, patience_ns)) return give_up(parent, member);
     parent.send_line("has read all");
     for (;;) member.store.poll();
   });
   EXPECT_EQ(last.receive_line(), "has read all");
+  EXPECT_EQ(states(founders), "");
   late.kill();
   last.kill();
   for (Process& founder : founders) founder.kill();

@@ -62,8 +62,15 @@ class Mortals {
   Store& at(Rank rank) { return *nodes[rank].store; }
   remote::Status end_of(remote::InFlight& operation) {
     EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 10'000'000'000))
-        << "STO-4, STO-5: hangs";
+        << "STO-4, STO-5: hangs\n"
+        << states();
     return operation.status();
+  }
+  std::string states() {
+    std::string text;
+    for (const Node& node : nodes)
+      if (node.store) text += node.store->describe_moves() + "\n";
+    return text;
   }
   std::string get(Rank by, std::string_view key) {
     auto op = at(by).get(key);

@@ -69,7 +69,8 @@ struct CopiedMortals : Mortals {
       return std::ranges::all_of(homes,
                                  [&](Rank rank) { return at(rank).statistics().copies_complete; });
     };
-    EXPECT_TRUE(world.run_until(is_complete, 10'000'000'000)) << "STO-C4: copies are not made";
+    EXPECT_TRUE(world.run_until(is_complete, 10'000'000'000)) << "STO-C4: copies are not made\n"
+                                                              << states();
   }
   /// That one dies, and the others have made its copies again.
   void bury(Rank dies, std::initializer_list<Rank> homes, Rank by) {
@@ -80,7 +81,8 @@ struct CopiedMortals : Mortals {
                      homes, [&](Rank rank) { return nodes[rank].progress->contains(dies); }) &&
                  !nodes[by].progress->contains(dies);
         },
-        10'000'000'000));
+        10'000'000'000))
+        << states();
     expect_complete(homes);
   }
   std::map<std::string, std::string> expected;
