@@ -56,7 +56,7 @@ void KmerCounter::demand_room(Status status) const {
     throw Error(
         fmt::format("the map is full: give each member more than {} slots (--slots)", slots_));
   if (status != Status::ok)
-    throw Error("a k-mer cannot be counted: " + std::string(remote::describe(status)));
+    throw Error("a k-mer cannot be counted: " + remote::describe(status, "map"));
 }
 
 void KmerCounter::add(Kmer kmer) {

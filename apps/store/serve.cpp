@@ -101,7 +101,7 @@ void say_how_it_took(const StoreOperation& taking, Printer& print) {
     print.try_to("has taken no keys: each member that has keys has given half of them already");
   else
     print.try_to(fmt::format("has not taken half of a member's keys, and holds what had moved: {}",
-                             remote::describe(taking.status())));
+                             remote::describe(taking.status(), "store")));
 }
 
 constexpr std::uint64_t kLookAtSignalsNs = 10'000'000;
@@ -130,7 +130,7 @@ std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, 
     return {};
   }
   if (leaving.status() != remote::Status::not_allowed)
-    return std::string(remote::describe(leaving.status()));
+    return remote::describe(leaving.status(), "store");
   if (!holds_keys(store)) return {};
   return copies == 1 ? "there is no other member that has keys and has given none"
                      : "there are no two other members for both copies";

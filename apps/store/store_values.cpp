@@ -32,7 +32,7 @@ Ending ending_of(remote::Status status) noexcept {
     case remote::Status::no_room:
     case remote::Status::full:
       return Ending::no_room;
-    case remote::Status::out_of_range:
+    case remote::Status::too_long:
       return Ending::too_large;
     default:
       return Ending::stopped;

@@ -71,6 +71,10 @@ class SegmentSpace {
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
 
+  /// The last member whose space was made with other options, which all must give alike, and what
+  /// differs: a sentence, or nothing. Operations that need it end with `refused`.
+  [[nodiscard]] const std::string& why_refused() const noexcept;
+
   // --- segments ----------------------------------------------------------------------------------
   /// The outcome has the key.
   [[nodiscard]] SegmentOperation allocate(const SegmentSpec& spec);

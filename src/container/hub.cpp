@@ -41,6 +41,7 @@ void Containers::set_costs(const ComponentCosts& costs) noexcept {
   ++hub_->costs_version;
 }
 const std::string& Containers::broken_promise() const noexcept { return hub_->broken_promise; }
+const std::string& Containers::why_refused() const noexcept { return hub_->why_refused; }
 
 ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
     : InFlight(hub.progress), hub_(hub) {}
@@ -228,22 +229,36 @@ void Hub::members_changed() {
 
 // --- a container's region ------------------------------------------------------------------------
 
+namespace {
+
+/// Checked before the region is made.
+RegionSpec spec_of(const Hub& hub, const std::string& kind, const std::string& name,
+                   std::size_t bytes, const std::string& layout, std::uint64_t generation) {
+  hub.progress.check_is_only(kind + " '" + name + "'", kind + ":" + name);
+  const std::string all = layout + "\nchannel " + std::to_string(hub.options.channel);
+  return {.name = kind + ":" + name,
+          .bytes = bytes,
+          .generation = generation,
+          .layout_hash = fnv1a(all),
+          .layout_text = all};
+}
+
+}  // namespace
+
 Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
            const std::string& layout, std::uint64_t generation)
     : hub_(hub),
       id_(fnv1a(kind + ":" + name)),
-      region_(hub.fabric.allocate({.name = kind + ":" + name,
-                                   .bytes = bytes,
-                                   .generation = generation,
-                                   .layout_hash = fnv1a(layout),
-                                   .layout_text = layout})),
+      region_(hub.fabric.allocate(spec_of(hub, kind, name, bytes, layout, generation))),
       withdrawn_(hub.progress.size()),
       refused_(hub.progress.size()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
     if (event.kind == Event::Kind::region_connected) withdrawn_[event.peer] = false;
-    if (event.kind == Event::Kind::region_refused) refused_[event.peer] = true;
+    if (event.kind != Event::Kind::region_refused) return;
+    refused_[event.peer] = true;
+    hub_.why_refused = "containers: " + std::string(event.text);
   });
 }
 

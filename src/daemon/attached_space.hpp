@@ -31,6 +31,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   [[nodiscard]] std::string text_of(Rank rank) const override;
   [[nodiscard]] remote::PoolUse use() const noexcept override { return {}; }
   [[nodiscard]] std::vector<Key> lost() const override;
+  [[nodiscard]] const std::string& why_refused() const noexcept override { return why_refused_; }
 
   std::size_t poll_part() override;
   void members_changed() override {}
@@ -76,6 +77,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   };
   std::vector<Undo> undo_;  // of what was got after it was given up
   std::set<std::uint64_t> lost_;
+  std::string why_refused_;  // a daemon compares nothing
 };
 
 }  // namespace dunlin::attached

@@ -1,6 +1,7 @@
 #include "fabric/layout_text.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace dunlin {
@@ -66,9 +67,18 @@ std::string layout_difference(std::string_view there, std::string_view here) {
   if (their == theirs.end() && our == ours.end()) return "their texts are the same";
   if (their == theirs.end()) return called(*our) + " is only here";
   if (our == ours.end()) return called(*their) + " is only there";
-  if (their->name == our->name)
-    return name_of(*their) + " is " + in_quotes(their->rest) + " there and " +
-           in_quotes(our->rest) + " here";
+  if (their->name == our->name) {
+    std::string text;
+    // Each option that differs; of columns the first, as the others' places follow from it.
+    for (auto [one, other] = std::pair{their, our};
+         one != theirs.end() && other != ours.end() && one->name == other->name; ++one, ++other) {
+      if (*one == *other) continue;
+      text += (text.empty() ? "" : ", ") + name_of(*one) + " is " + in_quotes(one->rest) +
+              " there and " + in_quotes(other->rest) + " here";
+      if (one->is_column()) break;
+    }
+    return text;
+  }
   if (!has(ours, their->name)) {
     if (has(theirs, our->name)) return called(*their) + " is only there";
     return called(*their) + " there is " + called(*our) + " here";

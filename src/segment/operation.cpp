@@ -114,7 +114,7 @@ KnownSegment* SegmentState::resolve(SegmentOperation& op) noexcept {
     op.end(Status::released);
   } else if (gone(key.home())) {
     search(op);
-  } else {
+  } else if (may_ask(op, key.home())) {
     ask(op, key.home(), {.type = SegmentMessage::Type::look_up, .key = key.value});
   }
   return nullptr;
@@ -155,7 +155,7 @@ void SegmentState::search(SegmentOperation& op) noexcept {
     if (is_undecided(rank)) return;
   while (++op.searched_ < progress.size()) {
     const Rank next = (key.home() + op.searched_) % progress.size();
-    if (!gone(next))
+    if (!gone(next) && !refused[next])
       return ask(op, next, {.type = SegmentMessage::Type::look_up, .key = key.value});
   }
   op.end(Status::lost);
@@ -164,6 +164,12 @@ void SegmentState::search(SegmentOperation& op) noexcept {
 /// Failed as seen from here, but the members have not agreed yet: the consequences have to wait.
 bool SegmentState::is_undecided(Rank rank) const noexcept {
   return fabric.failed(rank) && !withdrawn[rank] && progress.contains(rank);
+}
+
+/// A message on a channel that the other side has not made would hold up all that follow it.
+bool SegmentState::may_ask(SegmentOperation& op, Rank member) noexcept {
+  if (refused[member]) op.end(Status::refused);
+  return !refused[member] && fabric.connected(member, pool.id());
 }
 
 void SegmentState::ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept {
@@ -219,7 +225,8 @@ void SegmentState::advance_control(SegmentOperation& op) noexcept {
     message.coherence = request.coherence;
     message.stale_ns = request.stale_ns;
     message.versions = request.versions;
-    return ask(op, to, message);
+    if (may_ask(op, to)) ask(op, to, message);
+    return;
   }
   if (waits_for_answer(op)) return;
   const bool is_named = request.kind != Kinds::find && !op.name_.empty();

@@ -40,6 +40,7 @@ class SegmentPort {
   [[nodiscard]] virtual std::string text_of(Rank rank) const = 0;
   [[nodiscard]] virtual remote::PoolUse use() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Key> lost() const = 0;
+  [[nodiscard]] virtual const std::string& why_refused() const noexcept = 0;
 };
 
 /// Why there can be no such segment; empty if there can.

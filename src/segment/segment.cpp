@@ -3,6 +3,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/segment.hpp>
 
+#include "fabric/hash.hpp"
 #include "segment/space.hpp"
 
 namespace dunlin {
@@ -17,7 +18,13 @@ std::string key_text(const SegmentPort& port, Key key) {
          ")";
 }
 
-void check(const SpaceOptions& options) {
+/// The options that all members give alike.
+std::string layout_of(const SpaceOptions& options, const remote::Progress& progress) {
+  return "segments 1\nfounders " + std::to_string(progress.size()) + "\nchannel " +
+         std::to_string(options.channel) + "\nlock_channel " + std::to_string(options.lock_channel);
+}
+
+void check(const SpaceOptions& options, const remote::Progress& progress) {
   const auto refuse = [&](const std::string& why) {
     throw Error("segment space '" + options.name + "': " + why);
   };
@@ -28,6 +35,7 @@ void check(const SpaceOptions& options) {
       options.lock_channel >= kMaxChannels)
     refuse("channel and lock_channel must differ and be below " + std::to_string(kMaxChannels) +
            " (kMaxChannels)");
+  progress.check_is_only("segment space '" + options.name + "'", "segment:" + options.name);
 }
 
 }  // namespace
@@ -52,9 +60,11 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
     : own_progress(std::move(own)),
       progress(its_progress),
       fabric(its_progress.fabric()),
-      options((check(its_options), std::move(its_options))),
+      options((check(its_options, its_progress), std::move(its_options))),
       pool(fabric.allocate({.name = "segment:" + options.name,
-                            .bytes = std::max(options.pool_bytes, kCacheLineBytes)})),
+                            .bytes = std::max(options.pool_bytes, kCacheLineBytes),
+                            .layout_hash = fnv1a(layout_of(options, progress)),
+                            .layout_text = layout_of(options, progress)})),
       locks(progress, {.name = options.name,
                        .words = pool.id(),
                        .own_words = pool.memory(),
@@ -63,12 +73,15 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
       channel(progress, options.channel,
               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
       withdrawn(progress.size()),
+      refused(progress.size()),
       known_at(progress.size()),
       turn(fabric.rank()) {
   subscription = fabric.subscribe([this](const Event& event) {
-    if (event.kind == Event::Kind::region_withdrawn && event.region == pool.id() &&
-        event.peer < withdrawn.size())
-      withdrawn[event.peer] = true;
+    if (event.region != pool.id() || event.peer >= withdrawn.size()) return;
+    if (event.kind == Event::Kind::region_withdrawn) withdrawn[event.peer] = true;
+    if (event.kind != Event::Kind::region_refused) return;
+    refused[event.peer] = true;
+    refusal = "segment space '" + options.name + "': " + std::string(event.text);
   });
   fabric.announce(pool);
   progress.add(*this);
@@ -117,6 +130,7 @@ SegmentSpace::~SegmentSpace() = default;
 remote::Progress& SegmentSpace::progress() const noexcept { return port_->its_progress(); }
 remote::PoolUse SegmentSpace::use() const noexcept { return port_->use(); }
 std::vector<Key> SegmentSpace::lost() const { return port_->lost(); }
+const std::string& SegmentSpace::why_refused() const noexcept { return port_->why_refused(); }
 
 /// Its place is looked at apart.
 std::string fault_of(const SegmentSpec& spec) {
@@ -257,7 +271,8 @@ std::string SegmentOperation::describe() const {
   if (request_.kind == Kind::get || request_.kind == Kind::put)
     text += ", bytes " + std::to_string(request_.offset) + " to " +
             std::to_string(request_.offset + request_.bytes);
-  text += ": " + std::string(remote::describe(status()));
+  text += ": " + remote::describe(status(), "segment");
+  if (status() == Status::refused) text += ": " + port.why_refused();
   if (status() == Status::stopped) text += ": " + space_.progress().why_stopped();
   return text;
 }

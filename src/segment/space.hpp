@@ -220,6 +220,8 @@ struct SegmentState final : SegmentPort, remote::Part {
   void search(SegmentOperation& op) noexcept;
   [[nodiscard]] bool is_undecided(Rank rank) const noexcept;
   void ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept;
+  /// Whether messages to that member find its space; if they never will, the operation has ended.
+  [[nodiscard]] bool may_ask(SegmentOperation& op, Rank member) noexcept;
   [[nodiscard]] bool waits_for_answer(SegmentOperation& op) noexcept;
   void advance_control(SegmentOperation& op) noexcept;
   void advance_lock(SegmentOperation& op) noexcept;
@@ -304,6 +306,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] std::string text_of(Rank rank) const override;
   [[nodiscard]] remote::PoolUse use() const noexcept override { return blocks.use(); }
   [[nodiscard]] std::vector<Key> lost() const override;
+  [[nodiscard]] const std::string& why_refused() const noexcept override { return refusal; }
 
   std::size_t poll_part() override;
   void members_changed() override;
@@ -319,6 +322,8 @@ struct SegmentState final : SegmentPort, remote::Part {
   remote::ControlChannel channel;
   Subscription subscription;
   std::vector<bool> withdrawn;
+  std::vector<bool> refused;
+  std::string refusal;  // the last
   std::vector<HeldSegment> held;
   std::vector<std::uint32_t> free_slots;
   std::map<std::uint64_t, HeldSegment> adopted;  // by key: those whose home has died

@@ -51,7 +51,7 @@ std::uint64_t State::learn_split(Rank rank, std::uint64_t position, std::uint64_
 /// `ok`, or why the home cannot be used; `under_way`: one read for all calls has not ended yet.
 Status State::know_index(Rank rank) noexcept {
   Home& home = homes[rank];
-  if (home.is_client) return Status::refused;
+  if (home.is_client || home.refused) return Status::refused;
   if (home.shape.headers() != 0 && !home.has_grown) return Status::ok;
   using Reading = IndexReading::Stage;
   IndexReading& reading = home.reading;

@@ -139,7 +139,7 @@ bool State::leave(StoreOperation& op, Status status) noexcept {
 
 bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcept {
   Work& work = *op.work_;
-  if (value.size() > kMaxStoreValueBytes) return leave(op, Status::out_of_range);
+  if (value.size() > kMaxStoreValueBytes) return leave(op, Status::too_long);
   work.value_bytes = value.size();
   const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
   if (work.kind == Kind::update || work.kind == Kind::expire) {

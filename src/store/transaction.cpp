@@ -93,7 +93,7 @@ void State::give_back(std::unique_ptr<TransactionWork> work) noexcept {
 void State::clear(TransactionWork& work) noexcept {
   for (std::size_t i = 0; i < work.used_reads; ++i) work.reads[i]->operation->abandon();
   work.used_reads = work.used_writes = 0;
-  work.too_much = false;
+  work.beyond = Status::ok;
 }
 
 StoreOperation& State::get(TransactionWork& work, StoreKey key) {
@@ -106,7 +106,7 @@ StoreOperation& State::get(TransactionWork& work, StoreKey key) {
   if (one.operation == nullptr || one.is_own)
     one.operation = std::make_unique<StoreOperation>(*store);
   StoreOperation& op = *one.operation;
-  if (work.used_reads > kMaxTransactionReads) work.too_much = true;
+  if (work.used_reads > kMaxTransactionReads) work.beyond = Status::out_of_range;
   prepare(op, Kind::read, key, {}, kNoExpiry, 0, nullptr);
   if (!one.is_own) {
     op.start();
@@ -140,9 +140,9 @@ void State::add(TransactionWork& work, Kind kind, StoreKey key, std::span<const 
                 std::uint64_t ttl_ns) {
   const std::span<const std::byte> bytes = key.bytes();
   TransactionWrite* one = find(work, key);
-  if (bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes ||
-      (one == nullptr && work.used_writes == kMaxTransactionWrites)) {
-    work.too_much = true;
+  const bool is_long = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
+  if (is_long || (one == nullptr && work.used_writes == kMaxTransactionWrites)) {
+    work.beyond = is_long ? Status::too_long : Status::out_of_range;
     return;
   }
   if (one == nullptr) {
@@ -232,7 +232,7 @@ bool State::step(TransactionWork& work) noexcept {
 }
 
 void TransactionWork::begin() noexcept {
-  end_status = too_much ? Status::out_of_range : Status::ok;
+  end_status = beyond;
   stage = TransactionStage::gets;
   order.clear();
   chains.clear();

@@ -136,7 +136,7 @@ struct TransactionWork {
   static constexpr std::size_t kNoRecord = SIZE_MAX;
 
   TransactionStage stage = TransactionStage::done;
-  bool too_much = false;
+  remote::Status beyond = remote::Status::ok;  // what has a limit
   bool awaits_death = false;  // a home has failed, and another one will have its keys
   remote::Status end_status = remote::Status::ok;
   std::vector<std::unique_ptr<TransactionRead>> reads;

@@ -101,9 +101,10 @@ TEST_P(Stores, ValuesHaveAnyLengthUpToAMegabyte) {
     EXPECT_EQ(get(0, "key"), value) << length;
   }
   auto op = at(0).put("key", std::string(kMaxStoreValueBytes + 1, 'x'));
-  EXPECT_EQ(cluster->end_of(op), Status::out_of_range);
+  EXPECT_EQ(cluster->end_of(op), Status::too_long);
+  EXPECT_EQ(remote::describe(op.status(), "store"), "it has more bytes than the store takes");
   auto long_key = at(0).get(std::string(kMaxStoreKeyBytes + 1, 'x'));
-  EXPECT_EQ(cluster->end_of(long_key), Status::out_of_range);
+  EXPECT_EQ(cluster->end_of(long_key), Status::too_long);
   EXPECT_FALSE(put(0, std::string(kMaxStoreKeyBytes, 'x'), "longest key"));
   EXPECT_EQ(get(1, std::string(kMaxStoreKeyBytes, 'x')), "longest key");
 }
@@ -230,7 +231,7 @@ TEST_P(Stores, ABatchOfGetsEndsAsSingleGetsDo) {
       for (std::size_t key = 0; key < 300; ++key)
         EXPECT_EQ(batch[key].text(), std::string(key * 5, 'v')) << key;
       for (std::size_t key = 300; key < 310; ++key) EXPECT_FALSE(batch[key].found()) << key;
-      EXPECT_EQ(batch[310].status(), Status::out_of_range);
+      EXPECT_EQ(batch[310].status(), Status::too_long);
     }
     batch.clear();
     for (std::uint64_t key = 0; key < 20; ++key) batch.get(key);

@@ -124,7 +124,7 @@ TEST_P(Transactions, OverTheirLimitsChangeNothing) {
   transaction.clear();
   transaction.put(std::string(kMaxStoreKeyBytes + 1, 'k'), "value");
   transaction.put("other", "value");
-  EXPECT_EQ(commit(transaction), Status::out_of_range);
+  EXPECT_EQ(commit(transaction), Status::too_long);
   EXPECT_EQ(count(0), 0U);
   transaction.clear();
   EXPECT_EQ(commit(transaction), Status::ok) << "of nothing";

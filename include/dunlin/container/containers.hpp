@@ -51,6 +51,9 @@ class Containers {
   /// The last two calls that contradicted each other, on containers that are `checked`: a sentence,
   /// or nothing.
   [[nodiscard]] const std::string& broken_promise() const noexcept;
+  /// The last member whose part of a container was made with other options, which all must give
+  /// alike, and what differs: a sentence, or nothing. Calls on that part end with `refused`.
+  [[nodiscard]] const std::string& why_refused() const noexcept;
 
   // --- for containers ----------------------------------------------------------------------------
   [[nodiscard]] container::Hub& hub() const noexcept { return *hub_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 /// How an operation in flight ends: with `ok`, or with one of these named errors.
@@ -16,7 +17,7 @@ enum class Status : std::uint8_t {
   stopped,         // this process is no member any more; Membership::why_stopped() says why
   no_room,         // a pool has no free block of that size
   half_written,    // a writer died in the middle of its put; a put of the whole repairs it
-  out_of_range,    // past the end
+  out_of_range,    // past the end, or more than is possible
   misaligned,      // buffer and remote place differ modulo 8
   unknown,         // there never was such a key, or there is no such name
   released,        // there was; it has been released
@@ -26,15 +27,17 @@ enum class Status : std::uint8_t {
   already_held,    // lock of a lock that this process holds
   full,            // a container has no room for a further element
   empty,           // a queue has no element
-  refused,         // the member's part has another layout
+  refused,         // the member's part was made with other options
   over_quota,      // the daemon does not give this process so much
   not_kept,        // delta: this version was put too long ago, or not yet
   broken_promise,  // a checked container: another member's call contradicts this one's promise
-  too_long,        // a key, value or element has more bytes than its container holds
+  too_long,        // a key, value or element has more bytes than there is room for
   conflict,        // a transaction has read values that have changed since: try again
 };
 
-/// A few words, to be part of a sentence.
+/// A few words, to be part of a sentence. `what` is what the caller has used ("store"): where it
+/// matters, the words name it.
+[[nodiscard]] std::string describe(Status status, std::string_view what);
 [[nodiscard]] std::string_view describe(Status status) noexcept;
 
 }  // namespace dunlin::remote
