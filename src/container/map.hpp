@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <dunlin/container/map_core.hpp>
@@ -41,6 +42,10 @@ inline constexpr std::uint64_t kVersion = std::uint64_t{1} << 40;
 static_assert(make(1, 7, 2, 0xabcd, ready) == 0x00000107003abcd2, "docs/formats/container.md");
 }  // namespace word
 
+[[nodiscard]] constexpr std::uint16_t fingerprint_of(std::uint64_t hash) noexcept {
+  return static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+}
+
 /// The meaning of a slot for a call that looks for a key.
 enum class Sight : std::uint8_t {
   vacant,   // the end of the sequence
@@ -68,7 +73,8 @@ struct MapTable {
 /// How many slots each table has that a part may come to; together `grow_to`.
 [[nodiscard]] std::vector<std::uint32_t> table_sizes(const MapSpec& spec);
 
-/// A request beside those of MapCall: the caller has found no room in `word` tables.
+/// A request beside those of MapCall: the caller has found no room in `word` tables for a key with
+/// the hash that follows.
 inline constexpr std::uint8_t kAskRoom = 7;
 static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::take) + 1);
 
@@ -78,6 +84,22 @@ static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::take) + 1);
   if (call == MapCall::take) return static_cast<std::uint32_t>(MapCall::erase);
   return static_cast<std::uint32_t>(call);
 }
+
+/// A slot without an element, which a call may claim for a key (CON-M5); part of a reply.
+struct OfferedSlot {
+  std::uint32_t level = 0;
+  std::uint32_t slot = 0;
+  std::uint64_t word = 0;  // that it has
+};
+static_assert(sizeof(OfferedSlot) == 16);
+
+/// What a home says to a call that has found no room.
+struct Room {
+  /// `ok`: the offered slot, or there are more tables; `name_taken`: the key has a slot, or there
+  /// is an empty one; `busy`: ask again; `full`: there is none.
+  remote::Status status = remote::Status::full;
+  std::optional<OfferedSlot> offered = {};
+};
 
 struct MapState final : Served {
   MapState(Containers& containers, MapSpec its_spec);
@@ -110,10 +132,19 @@ struct MapState final : Served {
   [[nodiscard]] bool count_tables(MapOperation& op) noexcept;
   [[nodiscard]] bool counted_tables(MapOperation& op) noexcept;
   [[nodiscard]] bool ask_room(MapOperation& op) noexcept;
-  /// The status of the answer to a member that has found no room in so many tables.
-  [[nodiscard]] remote::Status room_behind(std::uint64_t tables_seen) noexcept;
+  /// The answer to a member that has found no room in so many tables.
+  [[nodiscard]] Room room_behind(std::uint64_t tables_seen, std::uint64_t hash);
   /// Of a call on the own part that has passed the windows of all tables.
-  [[nodiscard]] MapApplied passed_all(MapCall call) noexcept;
+  [[nodiscard]] MapApplied passed_all(MapCall call, Promise promise, std::uint64_t hash,
+                                      std::byte* payload) noexcept;
+  [[nodiscard]] bool may_grow() const noexcept {
+    return tables() < sizes.size() && why_not_grown.empty();
+  }
+  // map_reuse.cpp
+  [[nodiscard]] Room offer(std::uint64_t hash);
+  /// Whether the call goes on with the answer.
+  [[nodiscard]] bool take_room(MapOperation& op, const Room& room) noexcept;
+  void restart(MapOperation& op) noexcept;
   [[nodiscard]] std::uint32_t tables() const noexcept {
     return 1 + static_cast<std::uint32_t>(later.size());
   }
@@ -193,6 +224,7 @@ struct MapState final : Served {
   std::vector<std::uint32_t> sizes;  // of all tables that there may ever be
   std::vector<std::uint32_t> known;  // how many tables each member has, as this one knows
   std::uint32_t wanted_tables = 1;
+  std::unordered_map<std::uint64_t, OfferedSlot> offers;  // by the key's hash
   std::string why_not_grown;
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include <dunlin/fabric/memory.hpp>
@@ -34,19 +35,24 @@ void MapState::grow() {
   memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
 }
 
-MapApplied MapState::passed_all(MapCall call) noexcept {
+MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t hash,
+                                std::byte* payload) noexcept {
   if (!takes_slot(call)) return {.status = Status::ok};
-  if (tables() == sizes.size() || !why_not_grown.empty()) return {.status = Status::full};
-  want_tables(tables() + 1);
-  return {.again = true};
+  const Room room = room_behind(tables(), hash);
+  if (room.status == Status::full) return {.status = Status::full};
+  if (!room.offered) return {.again = true};
+  std::memcpy(image.data(), &room.offered->word, sizeof room.offered->word);
+  return local_act(call, promise, Sight::vacant,
+                   own(table(room.offered->level), room.offered->slot), fingerprint_of(hash),
+                   payload);
 }
 
 /// The peer may have sent any number.
-Status MapState::room_behind(std::uint64_t tables_seen) noexcept {
-  if (tables_seen < tables()) return Status::ok;
-  if (tables() == sizes.size() || !why_not_grown.empty()) return Status::full;
+Room MapState::room_behind(std::uint64_t tables_seen, std::uint64_t hash) {
+  if (tables_seen < tables()) return {.status = Status::ok};
+  if (!may_grow()) return offer(hash);
   want_tables(tables() + 1);
-  return Status::busy;
+  return {.status = Status::busy};
 }
 
 // --- at the caller -------------------------------------------------------------------------------
@@ -60,8 +66,12 @@ void MapState::learn_tables(Rank home, std::uint64_t count) noexcept {
 bool MapState::next_table(MapOperation& op) noexcept {
   const std::uint32_t level = op.level_ + 1U;
   const bool takes = takes_slot(op.call_kind_);
+  if (level == sizes.size() && takes) {
+    op.stage_ = Stage::ask_room;
+    return true;
+  }
   if (level == sizes.size()) {
-    op.finish(takes ? Status::full : Status::ok);
+    op.finish(Status::ok);
     return false;
   }
   if (level >= known[op.home_]) {
@@ -109,19 +119,15 @@ bool MapState::counted_tables(MapOperation& op) noexcept {
 }
 
 bool MapState::ask_room(MapOperation& op) noexcept {
-  if (op.home_ == self) {
-    const Status status = room_behind(op.level_ + 1U);
-    if (status == Status::full) op.finish(status);
-    if (status == Status::ok) op.stage_ = Stage::count;
-    return status == Status::ok;
-  }
+  const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
+  if (op.home_ == self) return take_room(op, room_behind(op.level_ + 1U, hash));
   if (const Status fault = first.site.fault(op.home_); fault != Status::ok) {
     op.finish(fault);
     return false;
   }
   MessageHead head{.container = first.site.id(), .word = op.level_ + 1U};
   head.operation = kAskRoom;
-  if (hub.ask(op, op.home_, head, {}) == Hub::Asked::yes) {
+  if (hub.ask(op, op.home_, head, std::as_bytes(std::span(&hash, 1))) == Hub::Asked::yes) {
     op.stage_ = Stage::room_asked;
     ++op.round_trips_;
   }

@@ -17,7 +17,7 @@ bool MapState::writes_directly(Promise promise) const noexcept {
 
 MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
-  const auto fingerprint = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+  const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
     std::uint32_t slot = of->first_slot(hash);
@@ -39,7 +39,7 @@ MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) no
       }
       slot = slot + 1 < of->slots ? slot + 1 : 0;
     }
-    if (level == tables()) return passed_all(call);
+    if (level == tables()) return passed_all(call, promise, hash, payload);
     of = &table(level);
   }
 }
@@ -96,13 +96,20 @@ MapApplied MapState::exchange_local(std::byte* slot, std::uint64_t claim,
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
 void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
   if (head.kind != MessageKind::request) return;
-  if (head.operation == kAskRoom)
+  if (head.operation == kAskRoom) {
+    std::uint64_t hash = 0;
+    if (content.size() != sizeof hash) return;
+    std::memcpy(&hash, content.data(), sizeof hash);
+    const Room room = room_behind(head.word, hash);
+    const OfferedSlot offered = room.offered.value_or(OfferedSlot());
+    const auto bytes = std::as_bytes(std::span(&offered, room.offered ? 1 : 0));
     return hub.send(from,
                     {.container = head.container,
                      .call = head.call,
                      .kind = MessageKind::reply,
-                     .status = static_cast<std::uint8_t>(room_behind(head.word))},
-                    {});
+                     .status = static_cast<std::uint8_t>(room.status)},
+                    bytes);
+  }
   const auto call = static_cast<MapCall>(head.operation);
   const bool takes = takes_slot(call);
   const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "container/map.hpp"
 #include "fault_injection.hpp"
@@ -47,10 +48,11 @@ void MapOperation::clean_up() noexcept {
 
 void MapOperation::replied(Status status, bool flag, std::span<const std::byte> content) noexcept {
   if (stage_ == Stage::room_asked) {
-    stage_ = status == Status::busy ? Stage::ask_room
-             : status == Status::ok ? Stage::count
-                                    : Stage::done;
-    answer_ = stage_ == Stage::done ? status : Status::ok;
+    Room room{.status = status};
+    if (content.size() == sizeof(OfferedSlot))
+      std::memcpy(&room.offered.emplace(), content.data(), sizeof(OfferedSlot));
+    stage_ = Stage::ask_room;
+    static_cast<void>(map_.take_room(*this, room));
     return hub_.look_again_soon();
   }
   if (status == Status::busy) {  // would have had to wait
@@ -71,9 +73,10 @@ void MapState::begin(MapOperation& op) noexcept {
   op.home_ = scale(static_cast<std::uint32_t>(hash >> 32), members);
   op.table_ = &first;
   op.slot_ = first.first_slot(hash);
-  op.fingerprint_ = static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
+  op.fingerprint_ = fingerprint_of(hash);
   op.serial_ = serial++;
-  op.probed_ = op.round_trips_ = 0;
+  op.probed_ = op.round_trips_ = op.restarts_ = 0;
+  op.claims_offer_ = false;
   op.level_ = 0;
   op.posted_ = 0;
   op.forget_rests();
@@ -120,6 +123,8 @@ bool MapState::step(MapOperation& op) noexcept {
       return counted_tables(op);
     case Stage::ask_room:
       return ask_room(op);
+    case Stage::offered:  // as a vacant slot, of which the word is known
+      return act(op, Sight::vacant, reinterpret_cast<const std::byte*>(&op.before_));
     case Stage::done:
       op.finish(op.answer_);
       return false;
@@ -240,7 +245,12 @@ bool MapState::claim(MapOperation& op) noexcept {
 }
 
 bool MapState::claimed(MapOperation& op) noexcept {
-  if (op.before_ != op.expected_ && !is_injected(FaultInjection::lost_claim_is_used)) {
+  const bool is_lost = op.before_ != op.expected_;
+  if (std::exchange(op.claims_offer_, false) && is_lost) {
+    restart(op);
+    return true;
+  }
+  if (is_lost && !is_injected(FaultInjection::lost_claim_is_used)) {
     // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
     const bool others = word::state_of(op.before_) == word::voided ||
                         word::fingerprint_of(op.before_) != op.fingerprint_;

@@ -14,10 +14,14 @@
 /// of it. One thread uses it, the one that polls.
 ///
 /// Invariants (docs/container.md explains and proves them):
-///  CON-M1  A slot that is not empty never becomes empty, and the slot of a key stays that key's.
+///  CON-M1  A slot that is not empty never becomes empty, and the slot of a key stays that key's
+///          until its home has offered it to another one (CON-M5).
 ///  CON-M2  No key has two slots.
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
+///  CON-M5  A home offers a slot without an element to a key only if the key has no slot, no slot
+///  of
+///          its sequence is empty, and none ever will be; and one slot at a time.
 ///  CON-G1  A key's sequence is the windows of its part's tables, table by table. The key's slot
 ///          is in the first window that had a vacant slot.
 ///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
@@ -125,6 +129,7 @@ class MapOperation : public ContainerOperation {
     counted,
     ask_room,
     room_asked,
+    offered,
     done
   };
   void replied(remote::Status status, bool flag,
@@ -139,14 +144,16 @@ class MapOperation : public ContainerOperation {
   Stage stage_ = Stage::done;
   bool found_ = false;
   bool kept_ = false;  // the former value is in former_
+  bool claims_offer_ = false;
   std::uint8_t serial_ = 0;
   std::uint16_t fingerprint_ = 0;
   std::uint8_t level_ = 0;  // of the table
   Rank home_ = 0;
   std::uint32_t round_trips_ = 0;
-  std::uint32_t slot_ = 0;      // that is looked at, or claimed
-  std::uint32_t probed_ = 0;    // slots that belong to other keys
-  std::uint32_t looking_ = 0;   // slots in the window
+  std::uint32_t slot_ = 0;     // that is looked at, or claimed
+  std::uint32_t probed_ = 0;   // slots that belong to other keys
+  std::uint32_t looking_ = 0;  // slots in the window
+  std::uint32_t restarts_ = 0;
   std::uint64_t expected_ = 0;  // of the claim
   std::uint64_t desired_ = 0;
   std::uint64_t before_ = 0;

@@ -1,0 +1,180 @@
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "container/clusters.hpp"
+
+/// Maps in which ever new keys come and go: what the erased ones have left is used again.
+namespace dunlin {
+namespace {
+
+using remote::Status;
+
+struct ReusedSlots : test::OnContainers {
+  using Map = HashMap<std::uint64_t, std::uint64_t>;
+  std::vector<std::unique_ptr<Map>> maps;
+
+  void start_maps(std::uint32_t members, const MapOptions& options) {
+    start(members);
+    maps = make<Map>(options);
+  }
+  Status end_of(Map::Operation& op) { return cluster->end_of(op); }
+  bool insert(Rank by, std::uint64_t key, Promise promise = Promise::both) {
+    auto op = maps[by]->insert(key, key + 1, promise);
+    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+    return op.inserted();
+  }
+  bool erase(Rank by, std::uint64_t key) {
+    auto op = maps[by]->erase(key);
+    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+    return op.found();
+  }
+  std::map<std::uint64_t, int> times_in_scan(Rank by) {
+    std::map<std::uint64_t, int> times;
+    auto scan = maps[by]->scan();
+    while (!scan.at_end()) {
+      EXPECT_EQ(remote::describe(cluster->end_of(scan.next())), "done");
+      scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
+    }
+    return times;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(On, ReusedSlots, testing::ValuesIn(test::container_cases()),
+                         test::name_of_case);
+
+TEST_P(ReusedSlots, KeysComeAndGoWithoutEnd) {
+  for (const std::uint32_t grow_to : {0U, 64U}) {
+    start_maps(2, {.name = "map", .slots = 16, .grow_to = grow_to});
+    for (std::uint64_t key = 0; key < 400; ++key) {
+      const Rank by = static_cast<Rank>(key % 2);
+      EXPECT_TRUE(insert(by, key, key % 3 == 0 ? Promise::writes : Promise::both));
+      EXPECT_FALSE(insert(1 - by, key)) << "CON-M2";
+      if (key >= 4) {
+        EXPECT_TRUE(erase(by, key - 4)) << key - 4;
+      }
+      if (HasFailure()) return;
+    }
+    for (const Rank by : {0U, 1U}) {
+      const auto times = times_in_scan(by);
+      EXPECT_EQ(times.size(), 4U);
+      for (const auto& [key, count] : times) EXPECT_EQ(count, 1) << key;
+    }
+    maps.clear();
+    cluster.reset();
+  }
+}
+
+TEST_P(ReusedSlots, AreThoseOfAStandardMap) {
+  start_maps(3, {.name = "map", .slots = 24});
+  std::map<std::uint64_t, std::uint64_t> model;
+  std::mt19937_64 random(5);
+  std::vector<std::uint64_t> recent;
+  for (std::uint64_t i = 0; i < 1'500; ++i) {
+    if (recent.size() < 16 || random() % 4 == 0) recent.push_back(random());
+    if (recent.size() > 16) recent.erase(recent.begin());
+    const std::uint64_t key = recent[random() % recent.size()];
+    const Rank by = static_cast<Rank>(random() % 3);
+    const bool there = model.contains(key);
+    auto op = maps[by]->operation();
+    const std::uint64_t call = random() % 5;
+    if (call == 0 || model.size() > 20) {
+      const std::uint64_t goes = model.size() > 20 ? model.begin()->first : key;
+      const bool was_there = model.erase(goes) == 1;
+      maps[by]->erase(op, goes);
+      ASSERT_EQ(remote::describe(end_of(op)), "done") << i;
+      EXPECT_EQ(op.found(), was_there) << i;
+      continue;
+    }
+    if (call == 1) {
+      maps[by]->find(op, key);
+    } else if (call == 2) {
+      maps[by]->assign(op, key, i);
+      model[key] = i;
+    } else if (call == 3) {
+      maps[by]->add(op, key, 1);
+      ++model[key];
+    } else {
+      maps[by]->insert(op, key, i);
+      model.try_emplace(key, i);
+    }
+    ASSERT_EQ(remote::describe(end_of(op)), "done") << i;
+    EXPECT_EQ(op.found(), there) << i;
+    auto get = maps[by]->find(key);
+    ASSERT_EQ(remote::describe(end_of(get)), "done") << i;
+    ASSERT_EQ(get.found(), model.contains(key)) << i;
+    if (get.found()) {
+      EXPECT_EQ(get.value(), model[key]) << i;
+    }
+  }
+  for (const Rank by : {0U, 1U, 2U}) {
+    const auto times = times_in_scan(by);
+    EXPECT_EQ(times.size(), model.size());
+    for (const auto& [key, count] : times) EXPECT_EQ(count, model.contains(key) ? 1 : 0) << key;
+  }
+}
+
+/// All members insert each key at once, some give up; each key is there once.
+TEST_P(ReusedSlots, OfInsertsOfAKeyThatRaceForThemOneSucceeds) {
+  start_maps(3, {.name = "map", .slots = 8});
+  for (std::uint64_t key = 0; key < 40; ++key) {  // until all slots have been used
+    EXPECT_TRUE(insert(0, 1'000 + key));
+    EXPECT_TRUE(erase(1, 1'000 + key));
+  }
+  std::mt19937_64 random(7);
+  for (std::uint64_t key = 0; key < 150; ++key) {
+    std::vector<std::unique_ptr<Map::Operation>> all;
+    for (Rank by = 0; by < 3; ++by) {
+      all.push_back(std::make_unique<Map::Operation>(maps[by]->core()));
+      maps[by]->insert(*all.back(), key, by, key % 4 == 0 ? Promise::writes : Promise::both);
+      if (by == 1)
+        maps[by]->insert(*all.emplace_back(std::make_unique<Map::Operation>(maps[by]->core())),
+                         key + 10'000, by);
+    }
+    const bool gives_up = random() % 3 == 0;
+    if (gives_up) {
+      std::uint64_t polls = random() % 40;
+      cluster->until([&] { return polls-- == 0; });
+      all.back()->abandon();
+    }
+    int inserted = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i + 1 == all.size() && gives_up) continue;
+      ASSERT_EQ(remote::describe(end_of(*all[i])), "done") << key;
+      if (i != 2) inserted += all[i]->inserted() ? 1 : 0;
+    }
+    EXPECT_LE(inserted, 1) << "CON-M2";
+    EXPECT_TRUE(inserted == 1 || gives_up);
+    EXPECT_EQ(times_in_scan(0)[key], 1) << "CON-M2: " << key;
+    EXPECT_TRUE(erase(2, key));
+    EXPECT_TRUE(erase(0, key + 10'000));
+    if (HasFailure()) return;
+  }
+  EXPECT_TRUE(times_in_scan(1).empty());
+}
+
+TEST_P(ReusedSlots, AMapOfWhichEachSlotHasAnElementIsFull) {
+  start_maps(2, {.name = "map", .slots = 4});
+  std::vector<std::uint64_t> keys;
+  std::uint32_t full = 0;
+  for (std::uint64_t key = 0; key < 100; ++key) {
+    auto op = maps[key % 2]->insert(key, key);
+    const Status status = end_of(op);
+    EXPECT_TRUE(status == Status::ok || status == Status::full) << remote::describe(status);
+    if (status == Status::ok) keys.push_back(key);
+    full += status == Status::full ? 1 : 0;
+  }
+  EXPECT_EQ(keys.size(), 8U);
+  EXPECT_EQ(full, 92U);
+  for (const std::uint64_t key : keys) {
+    auto find = maps[0]->find(key);
+    EXPECT_EQ(remote::describe(end_of(find)), "done");
+    EXPECT_TRUE(find.found());
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
