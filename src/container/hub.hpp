@@ -95,7 +95,7 @@ struct Hub final : remote::Part {
   std::uint32_t present = 0;        // members now
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
-  std::string why_refused;     // likewise
+  std::string why_refused;     // the last
   StatisticsPage page;
   Attention attention;  // of this member, and of those that it asks
 

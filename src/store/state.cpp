@@ -26,7 +26,7 @@ constexpr std::int64_t kDrift = 10'000;  // one part in so many
 /// An index and pools need so much, or a quarter goes to large entries.
 constexpr std::uint64_t kBytesPerKey = 256;
 constexpr int kPollsAtEnd = 200;
-/// Of the memory, for large entries, unless told otherwise.
+/// The part of the memory that large entries get, unless told otherwise.
 constexpr std::size_t kLargePart = 4;
 constexpr std::size_t kMostLargeByDefault = 16 << 20;
 

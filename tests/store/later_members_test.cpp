@@ -253,7 +253,7 @@ struct StoreJoins : testing::TestWithParam<NodeBackend> {
     parent.send_line("gives up: " + member.store.describe_moves());
     return 1;
   }
-  /// Of all that work, if the test has failed.
+  /// What all that work say, if the test has failed.
   static std::string states(std::vector<Process>& members) {
     if (!HasFailure()) return {};
     std::string text;

@@ -212,7 +212,7 @@ class Progress {
   void remove(Part& part) noexcept;
   /// Throws Error, which begins with `who`, if this process came later than the founders.
   void check_is_founder(const std::string& who) const;
-  /// Likewise if this process has such an object already, whose region has that name: other members
+  /// The same if this process has such an object already, whose region has that name: other members
   /// would find one of the two only.
   void check_is_only(const std::string& who, const std::string& region) const;
   /// The members in the generation that the parts know. A member that is gone there can change
@@ -250,7 +250,7 @@ class Progress {
   std::uint32_t size_;
   std::vector<bool> present_;  // in told_generation_
   Rank known_ = 0;             // ranks below this have come; members come in the order of ranks
-  Rank come_ = 0;              // likewise, in generation_
+  Rank come_ = 0;              // the same, in generation_
   std::vector<bool> has_been_;
   std::vector<Rank> to_fence_;
   std::string unfenced_;
