@@ -1,4 +1,4 @@
-#include "routing/read_file.hpp"
+#include "read_file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -10,11 +10,9 @@
 #include "command.hpp"
 #include "text.hpp"
 
-namespace dunlin::routing {
+namespace dunlin::app {
 
 namespace {
-
-using app::printable;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 
@@ -24,20 +22,20 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 std::string read_file(const std::string& path) {
   const File file(std::fopen(path.c_str(), "rbe"), &std::fclose);
-  if (!file) throw app::BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
+  if (!file) throw BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
   std::string content;
   char part[65536];
   while (const std::size_t bytes = std::fread(part, 1, sizeof part, file.get())) {
     content.append(part, bytes);
     if (content.size() > kMaxFileBytes) {
-      throw app::BadInput(fmt::format("{}: larger than the {} MB that a file may have",
-                                      printable(path, 300), kMaxFileBytes >> 20));
+      throw BadInput(fmt::format("{}: larger than the {} MB that a file may have",
+                                 printable(path, 300), kMaxFileBytes >> 20));
     }
   }
   if (std::ferror(file.get()) != 0) {
-    throw app::BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
+    throw BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
   }
   return content;
 }
 
-}  // namespace dunlin::routing
+}  // namespace dunlin::app

@@ -2,9 +2,10 @@
 
 #include <string>
 
-namespace dunlin::routing {
+namespace dunlin::app {
 
-/// The whole content of a file. Throws BadInput if it cannot be read or is larger than 64 MB.
+/// The content of a file, or of a pipe until its end. Throws BadInput that names it, also for a
+/// directory, and for what has more than 64 MB, as a device may.
 [[nodiscard]] std::string read_file(const std::string& path);
 
-}  // namespace dunlin::routing
+}  // namespace dunlin::app

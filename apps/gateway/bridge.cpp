@@ -64,11 +64,22 @@ std::size_t Bridge::poll(bool dds_woken) {
   for (const std::string& why : {topic_.why_refused(), reader_ ? reader_.why_refused() : "",
                                  writer_ ? writer_.why_refused() : ""})
     if (!why.empty()) throw BadInput(why);
+  tell_mismatches();
   more_ |= dds_woken;
   if (dds_woken)
     if (const std::string why = dds_->new_mismatch(); !why.empty())
       notify_(fmt::format("topic '{}': {}\n", rule_.topic, why));
   return carry_to_dds() + carry_from_dds();
+}
+
+/// Of writers and readers of the group.
+void Bridge::tell_mismatches() {
+  if (reader_ && has(reader_.status_changes(), pubsub::Status::requested_incompatible_qos))
+    notify_(fmt::format("{}; what it writes is not carried\n",
+                        reader_.requested_incompatible_qos_status().last));
+  if (writer_ && has(writer_.status_changes(), pubsub::Status::offered_incompatible_qos))
+    notify_(fmt::format("{}; it gets nothing from the domain\n",
+                        writer_.offered_incompatible_qos_status().last));
 }
 
 /// The group has it, or the rule says what it is.
@@ -136,6 +147,12 @@ void Bridge::on_endpoint(const RemoteEndpoint& endpoint) {
         fmt::format("topic '{}': a DDS {} has type '{}', and not '{}', and is not matched "
                     "(\"dds_type\" says which type DDS has)\n",
                     rule_.topic, what, endpoint.type, type_->name()));
+  else if (endpoint.keyed != type_->keyed())
+    notify_(fmt::format(
+        "topic '{}': the type '{}' of a DDS {} has {} key, and the topic's type has {}, "
+        "and they are not matched\n",
+        rule_.topic, endpoint.type, what, endpoint.keyed ? "a" : "no",
+        type_->keyed() ? "one" : "none"));
   else if (!endpoint.policy.empty())
     notify_(
         fmt::format("topic '{}': a DDS {} is not heard: {}\n", rule_.topic, what, endpoint.policy));

@@ -69,6 +69,7 @@ class Bridge {
     pubsub::ClientStamp stamp = {};
   };
 
+  void tell_mismatches();
   void look_for_topic();
   void begin();
   std::size_t carry_to_dds();

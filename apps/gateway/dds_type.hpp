@@ -27,6 +27,7 @@ class DdsType {
   /// The type; the members' offsets and the structs' sizes are those of a sample in memory.
   [[nodiscard]] const topic::TypeTree& tree() const noexcept { return tree_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return tree_.root.size; }
+  [[nodiscard]] bool keyed() const noexcept { return !keys_.empty(); }
   /// It has appendable or optional parts, which need XCDR version 2.
   [[nodiscard]] bool needs_xcdr2() const noexcept { return needs_xcdr2_; }
 

@@ -11,6 +11,16 @@
 
 #include <dunlin/error.hpp>
 
+struct ddsi_domaingv;
+struct ddsi_serdata;
+
+/// Takes the place of a function of Cyclone DDS, which reads the types that other applications of
+/// the domain tell each other. Types of some members, such as uint8, end a process of Cyclone DDS
+/// 0.10.2 there (a null pointer in its type library). The gateway asks for no type, so it needs no
+/// answer. The dynamic linker prefers this definition, because it is in the program.
+extern "C" __attribute__((visibility("default"))) void ddsi_tl_handle_reply(
+    ddsi_domaingv* /*domain*/, ddsi_serdata* /*reply*/) {}
+
 namespace dunlin::app::gateway {
 namespace {
 
@@ -30,6 +40,13 @@ std::string uncarried(const dds_qos_t* qos) {
   if (dds_qget_presentation(qos, &scope, &coherent, &ordered) && coherent)
     return "presentation: coherent_access is offered; changes of a topic are carried one by one";
   return {};
+}
+
+/// By the last byte of a GUID, the kind of an entity in RTPS: 2 and 7 are a writer and a reader of
+/// a type with a key, 3 and 4 of one without.
+bool has_key(const std::array<std::uint8_t, 16>& guid) {
+  const unsigned kind = guid.back() & 0x3fU;
+  return kind == 2 || kind == 7;
 }
 
 std::string user_data_of(const dds_qos_t* qos) {
@@ -114,6 +131,7 @@ void Domain::take_endpoints(dds_entity_t reader, bool writes) {
                             .writes = writes,
                             .of_gateway = user_data_of(from.qos) == identity_};
         std::memcpy(made.guid.data(), from.key.v, made.guid.size());
+        made.keyed = has_key(made.guid);
         const auto& known =
             endpoints_.insert_or_assign(infos[i].instance_handle, std::move(made)).first->second;
         if (on_endpoint) on_endpoint(known);

@@ -51,6 +51,7 @@ struct RemoteEndpoint {
   std::string policy;  // of a writer: one that this gateway cannot carry; empty: there is none
   std::array<std::uint8_t, 16> guid = {};
   bool writes = false;
+  bool keyed = false;       // its type has a key
   bool of_gateway = false;  // of one between the domain and the same group
   bool gone = false;
 };

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "read_file.hpp"
 #include "text.hpp"
 
 namespace dunlin::app::gateway {
@@ -150,13 +149,10 @@ Rule read_rule(const std::string& where, const Json& json) {
 }  // namespace
 
 std::vector<Rule> read_rules(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream content;
-  content << file.rdbuf();
-  if (!file) throw BadInput(fmt::format("--config {}: it cannot be read", in_quotes(path)));
+  const std::string content = read_file(path);
   Json json;
   try {
-    json = Json::parse(content.str());
+    json = Json::parse(content);
   } catch (const Json::parse_error& error) {
     throw BadInput(fmt::format("--config {}: {}", in_quotes(path), error.what()));
   }

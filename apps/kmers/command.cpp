@@ -28,7 +28,8 @@ constexpr const char* kDescription =
     "Count the k-mers of sequencing reads by several processes, in a map that is spread over them.";
 
 constexpr const char* kFooter = R"(
-Reads are FASTA or FASTQ, compressed by gzip or not. A k-mer and its reverse complement are counted
+Reads are FASTA or FASTQ, compressed by gzip or not, in files or pipes. A pipe is first copied to a
+file in the folder that TMPDIR names, or in /tmp. A k-mer and its reverse complement are counted
 as one. A first pass through a Bloom filter keeps out most k-mers that occur once; the second counts
 the others exactly, and those that occur twice or more are reported. --all leaves out the filter.
 
@@ -43,11 +44,13 @@ none; 3 it could not run.
 
 Examples:
   dunlin kmers reads.fq.gz
+  xzcat reads.fq.xz | dunlin kmers /dev/stdin
   dunlin kmers -k 31 --processes 4 --all --dump counts.txt genome.fa
   dunlin kmers reads.fa.gz --jellyfish --report run.html)";
 
 struct Options {
   kmers::CountOptions count;
+  std::vector<std::string> files;
   std::uint64_t k = 21;
   std::uint64_t processes = 2;
   bool all = false;
@@ -95,11 +98,8 @@ kmers::CountOptions checked(const Options& options) {
     throw BadInput(fmt::format("--slots {}: at most {} (kMaxSlots)", count.slots, kMaxSlots));
   if (count.fabric.fabric == "sim")
     throw BadInput("--fabric sim: reads are counted by real processes");
-  for (const std::string& file : count.files)
-    if (access(file.c_str(), R_OK) != 0)
-      throw BadInput(fmt::format("{}: cannot be read", in_quotes(file)));
   std::vector<NamedFile> read, written;
-  for (const std::string& file : count.files) read.push_back({"FILE", file});
+  for (const std::string& file : options.files) read.push_back({"FILE", file});
   if (!count.dump_file.empty()) written.push_back({"--dump", count.dump_file});
   if (!options.histogram_file.empty()) written.push_back({"--histogram", options.histogram_file});
   if (!options.report_file.empty()) written.push_back({"--report", options.report_file});
@@ -132,6 +132,7 @@ void run_kmers(const Options& options) {
   kmers::CountOptions count = checked(options);
   const std::string dump_file = count.dump_file;
   const ScratchFolder scratch;
+  count.files = kmers::inputs_of(options.files, scratch.path());
   count.dump_file = scratch.path() + "/dump";
   const kmers::Counted counted = kmers::count(count);
   if (counted.members.empty()) return say("This host has done its part; host 0 has the counts.\n");
@@ -152,7 +153,7 @@ void add_kmers(CLI::App& program) {
   CLI::App* command = program.add_subcommand("kmers", kDescription);
   command->footer(kFooter);
   const auto options = std::make_shared<Options>();
-  command->add_option("FILE", options->count.files, "Reads")
+  command->add_option("FILE", options->files, "Reads")
       ->required()
       ->check(not_empty())
       ->type_name("");

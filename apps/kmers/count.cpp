@@ -33,15 +33,18 @@ constexpr const char* kBadInput = "bad input: ";
 // Series of the team, recorded by member 0.
 enum : std::uint32_t { filter_s, count_s, gather_s, chosen_style };
 
+double letters_per_byte(const std::string& path) {
+  return is_packed(path) ? kLettersPerPackedByte : 1;
+}
+
 /// As many slots as there are letters, at most; few k-mers are as many as that.
 std::uint32_t slots_of(const CountOptions& options) {
   if (options.slots > 0) return static_cast<std::uint32_t>(options.slots);
   double letters = 0;
-  for (const std::string& file : options.files) {
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(file, error);
-    if (error) continue;  // a pipe; if it is not there, its reader says so
-    letters += static_cast<double>(bytes) * (file.ends_with(".gz") ? kLettersPerPackedByte : 1);
+  for (const Input& file : options.files) {
+    std::error_code error;  // of a file that is not there any more: its reader says so
+    const auto bytes = std::filesystem::file_size(file.path, error);
+    if (!error) letters += static_cast<double>(bytes) * letters_per_byte(file.path);
   }
   return static_cast<std::uint32_t>(
       std::clamp(static_cast<std::uint64_t>(letters * kSlotsPerLetter / options.processes),
@@ -59,9 +62,9 @@ class Worker {
         gathered_(here_.containers, {.name = "gathered"},
                   [this](Rank, const Found& found) { all_.push_back(found); }) {
     bench::connect(me, here_.node);
-    for (const std::string& file : options.files) {
+    for (const Input& file : options.files) {
       std::error_code error;
-      const auto bytes = std::filesystem::file_size(file, error);
+      const auto bytes = std::filesystem::file_size(file.path, error);
       if (!error) total_bytes_ += bytes;
     }
   }
@@ -129,8 +132,8 @@ class Worker {
     bytes_before_ = 0;
     std::uint64_t pieces = 0;
     std::string piece;
-    for (const std::string& name : options_.files) {
-      ReadFile file(name, options_.k);
+    for (const Input& input : options_.files) {
+      ReadFile file(input, options_.k);
       while (file.next(piece)) {
         if (pieces++ % me_.size() == me_.rank()) {
           for_each_kmer(piece, options_.k, [this](Kmer kmer) {

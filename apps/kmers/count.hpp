@@ -10,13 +10,14 @@
 
 #include "cluster/cluster.hpp"
 #include "cluster/fabric_options.hpp"
+#include "kmers/input.hpp"
 #include "kmers/kmer.hpp"
 
 /// Counts the k-mers of reads by several processes, in a map that is spread over them.
 namespace dunlin::kmers {
 
 struct CountOptions {
-  std::vector<std::string> files;
+  std::vector<Input> files;
   std::uint32_t k = 21;
   std::uint32_t processes = 2;
   bool filter = true;       // leaves out what occurs once

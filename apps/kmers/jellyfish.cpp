@@ -78,16 +78,16 @@ Comparison compare_with_jellyfish(const CountOptions& options, const std::string
                     dump = folder + "/jellyfish";
   {
     std::ofstream out(generators);
-    for (const std::string& file : options.files)
-      out << "gzip -cdf " << in_shell_quotes(std::filesystem::absolute(file)) << '\n';
+    for (const Input& file : options.files)
+      out << "gzip -cdf " << in_shell_quotes(std::filesystem::absolute(file.path)) << '\n';
     out.flush();
     if (!out) throw Error("'" + generators + "' cannot be written");
   }
   std::uint64_t hash_size = 100'000;
-  for (const std::string& file : options.files) {
+  for (const Input& file : options.files) {
     std::error_code error;
-    const auto bytes = std::filesystem::file_size(file, error);
-    if (!error) hash_size += bytes * (file.ends_with(".gz") ? 5 : 1);
+    const auto bytes = std::filesystem::file_size(file.path, error);
+    if (!error) hash_size += bytes * (is_packed(file.path) ? 5 : 1);
   }
   Comparison result;
   const auto start = std::chrono::steady_clock::now();

@@ -1,11 +1,10 @@
 #include "kmers/reads.hpp"
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include "command.hpp"
 #include "text.hpp"
@@ -21,70 +20,54 @@ bool may_be_in_a_read(char c) noexcept {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '*' || c == '.';
 }
 
+bool is_line_end(char c) noexcept { return c == '\n' || c == '\r'; }
+
+Inflated opened(const Input& input) try {
+  return Inflated(input.path);
+} catch (const Error& error) {
+  throw app::BadInput(fmt::format("{}: {}", app::in_quotes(input.name), error.what()));
+}
+
 }  // namespace
 
-struct ReadFile::Handle {
-  gzFile file = nullptr;
-};
-
-ReadFile::ReadFile(std::string path, std::uint32_t k)
-    : path_(std::move(path)),
-      overlap_(k - 1),
-      file_(std::make_unique<Handle>()),
-      buffer_(kBufferBytes) {
-  file_->file = gzopen(path_.c_str(), "rb");
-  if (file_->file == nullptr)
-    throw app::BadInput(
-        fmt::format("{}: cannot be opened: {}", app::in_quotes(path_), std::strerror(errno)));
-  static_cast<void>(gzbuffer(file_->file, kBufferBytes));
-}
-
-ReadFile::~ReadFile() { static_cast<void>(gzclose_r(file_->file)); }
-
-std::uint64_t ReadFile::bytes_taken() const noexcept {
-  const auto at = gzoffset(file_->file);
-  return at < 0 ? 0 : static_cast<std::uint64_t>(at);
-}
+ReadFile::ReadFile(const Input& input, std::uint32_t k)
+    : name_(input.name), overlap_(k - 1), file_(opened(input)), buffer_(kBufferBytes) {}
 
 void ReadFile::refuse(const std::string& why) const {
-  throw app::BadInput(fmt::format("{}: line {}: {}", app::in_quotes(path_), line_number_, why));
+  throw app::BadInput(fmt::format("{}: line {}: {}", app::in_quotes(name_), line_number_, why));
 }
 
 bool ReadFile::fill() {
-  const int got = gzread(file_->file, buffer_.data(), static_cast<unsigned>(buffer_.size()));
-  int code = Z_OK;
-  const char* const text = gzerror(file_->file, &code);
-  if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
-    ++line_number_;
-    refuse(code == Z_ERRNO ? std::strerror(errno)
-                           : fmt::format("the file is damaged or cut off: {}", text));
-  }
   begin_ = 0;
-  end_ = static_cast<std::size_t>(got);
-  return got > 0;
+  try {
+    end_ = file_.read(buffer_);
+  } catch (const Error& error) {
+    ++line_number_;
+    refuse(fmt::format("the file is damaged or cut off: {}", error.what()));
+  }
+  return end_ > 0;
 }
 
-/// Without its end, which is LF or CR LF.
+/// Takes a line without its end, which is LF, CR or CR LF, and without blanks before the end.
 bool ReadFile::next_line() {
   if (has_line_) {
     has_line_ = false;
     return true;
   }
   line_.clear();
-  bool any = false;
-  for (;;) {
-    if (begin_ == end_ && !fill()) break;
-    any = true;
-    const char* const from = buffer_.data() + begin_;
-    const auto* const stop = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
-    const std::size_t bytes =
-        stop == nullptr ? end_ - begin_ : static_cast<std::size_t>(stop - from);
-    line_.append(from, bytes);
-    begin_ += bytes;
-    if (stop != nullptr) {
+  bool any = false, whole = false;
+  while (!whole && (begin_ < end_ || fill())) {
+    if (std::exchange(skips_lf_, false) && buffer_[begin_] == '\n') {
       ++begin_;
-      break;
+      continue;
     }
+    any = true;
+    const std::string_view left(buffer_.data() + begin_, end_ - begin_);
+    const auto* const stop = std::ranges::find_if(left, is_line_end);
+    line_.append(left.begin(), stop);
+    begin_ = static_cast<std::size_t>(stop - buffer_.data());
+    whole = stop != left.end();
+    if (whole) skips_lf_ = buffer_[begin_++] == '\r';
     if (line_.size() > kMaxLineBytes) {
       ++line_number_;
       refuse(fmt::format("it has more than {} bytes", kMaxLineBytes));
@@ -92,7 +75,7 @@ bool ReadFile::next_line() {
   }
   if (!any) return false;
   ++line_number_;
-  if (line_.ends_with('\r')) line_.pop_back();
+  line_.resize(line_.find_last_not_of(" \t") + 1);  // npos + 1 is 0
   return true;
 }
 
@@ -158,8 +141,11 @@ bool ReadFile::next_fastq(std::string& piece) {
   if (!has_plus) refuse("the file ends within a read, before its '+'");
   std::size_t qualities = 0;
   do {
-    if (!next_line()) refuse("the file ends within a read, before its qualities");
-    qualities += line_.size();
+    if (next_line()) {
+      qualities += line_.size();
+    } else if (!piece.empty()) {
+      refuse("the file ends within a read, before its qualities");
+    }
   } while (qualities < piece.size());
   if (qualities != piece.size())
     refuse(fmt::format("a read of {} letters has {} qualities", piece.size(), qualities));

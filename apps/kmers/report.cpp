@@ -42,28 +42,59 @@ std::string verdict(const Comparison& comparison) {
                      comparison.first);
 }
 
-/// Counts of kMostBars and more are one bar; heights are logarithmic.
+/// Both axes of the histogram, around an area of kWidth times kHeight.
+constexpr int kLeft = 70, kRight = 20, kTop = 25, kBottom = 45;
+/// The vertical axis is logarithmic and begins below 1, so that a bar of 1 can be seen.
+constexpr double kLeastShown = 0.5;
+
+double height_of(double kmers, double most) {
+  return kmers < 1 ? 0 : kHeight * std::log(kmers / kLeastShown) / std::log(most / kLeastShown);
+}
+
+/// Lines across at 1, 10, 100 and so on.
+std::string vertical_axis(double most) {
+  std::string svg = fmt::format(
+      "<text class=\"name\" x=\"0\" y=\"{}\">different k-mers, on a logarithmic axis</text>",
+      kTop - 12);
+  for (std::uint64_t tick = 1; static_cast<double>(tick) <= most; tick *= 10) {
+    const double y = kTop + kHeight - height_of(static_cast<double>(tick), most);
+    svg += fmt::format(
+        "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"tick\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>",
+        kLeft, kLeft + kWidth, y, kLeft - 6, y + 4, tick);
+  }
+  return svg;
+}
+
+/// Counts of kMostBars and more are one bar.
 std::string histogram_svg(const Counted& counted) {
   std::vector<std::uint64_t> bars(kMostBars + 1);
   for (const auto& [count, kmers] : counted.histogram)
     bars[std::min<std::uint64_t>(count, kMostBars)] += kmers;
-  const double highest =
-      std::log10(1.0 + static_cast<double>(*std::max_element(bars.begin(), bars.end())));
+  const double most =
+      std::max(1.0, static_cast<double>(*std::max_element(bars.begin(), bars.end())));
   const double width = double{kWidth} / static_cast<double>(kMostBars);
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">", kWidth, kHeight + 20);
+  std::string svg =
+      fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\">{}", kLeft + kWidth + kRight,
+                  kTop + kHeight + kBottom, vertical_axis(most));
   for (std::size_t count = 1; count <= kMostBars; ++count) {
-    const double height =
-        highest > 0 ? kHeight * std::log10(1.0 + static_cast<double>(bars[count])) / highest : 0;
-    const double x = static_cast<double>(count - 1) * width;
+    const double height = height_of(static_cast<double>(bars[count]), most);
+    const double x = kLeft + static_cast<double>(count - 1) * width;
+    const char* const or_more = count == kMostBars ? " or more" : "";
     svg += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{} k-mers occur "
         "{}{} times</title></rect>",
-        x, kHeight - height, width * 0.8, height, bars[count], count,
-        count == kMostBars ? " or more" : "");
+        x + width * 0.1, kTop + kHeight - height, width * 0.8, height, bars[count], count, or_more);
     if (count % 10 == 0 || count == 1)
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{}</text>", x, kHeight + 15, count);
+      svg += fmt::format("<text class=\"count\" x=\"{:.1f}\" y=\"{}\">{}{}</text>", x + width / 2,
+                         kTop + kHeight + 16, count, count == kMostBars ? "+" : "");
   }
-  return svg + "</svg>";
+  return svg + fmt::format(
+                   "<line class=\"base\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
+                   "<text class=\"count name\" x=\"{3}\" y=\"{4}\">how often a k-mer occurs "
+                   "({5}+: {5} times or more)</text></svg>",
+                   kLeft, kLeft + kWidth, kTop + kHeight, kLeft + kWidth / 2, kTop + kHeight + 36,
+                   kMostBars);
 }
 
 }  // namespace
@@ -95,12 +126,14 @@ std::string html_report(const CountOptions& options, const Counted& counted,
   std::string page = fmt::format(
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>dunlin kmers</title>"
       "<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 "
-      "1em}}svg{{width:100%}}rect{{fill:#2a6f97}}text{{font-size:11px}}td,th{{text-align:right;"
+      "1em}}svg{{width:100%}}rect{{fill:#2a6f97}}text{{font-size:11px}}.tick{{text-anchor:end}}"
+      ".count{{text-anchor:middle}}.name{{font-size:12px}}line{{stroke:#8884}}.base{{stroke:#888}}"
+      "td,th{{text-align:right;"
       "padding:.1em .8em}}@media(prefers-color-scheme:dark){{body{{background:#14181c;color:#dde}}"
       "text{{fill:#dde}}rect{{fill:#61a5c2}}}}</style>"
       "<h1>{}-mers of {} file{}</h1><p>",
       options.k, options.files.size(), options.files.size() == 1 ? "" : "s");
-  for (const std::string& file : options.files) page += harmless(file) + "<br>";
+  for (const Input& file : options.files) page += harmless(file.name) + "<br>";
   page += fmt::format(
       "</p><p>{} k-mers were read; {} are different{}. Fabric {}; style {}: {}.</p>"
       "<h2>How many k-mers occur so often</h2>{}<h2>Members</h2><table><tr><th>member<th>k-mers "

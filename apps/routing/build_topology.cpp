@@ -52,6 +52,11 @@ void check_position(const RawNode& node) {
   }
 }
 
+/// A longitude and a latitude.
+bool is_on_earth(const std::optional<Position>& position) {
+  return position && std::abs(position->x) <= 180 && std::abs(position->y) <= 90;
+}
+
 void add_routers(const RawGraph& raw, Topology& topology) {
   std::map<std::string, int> names;
   for (const RawNode& node : raw.nodes) ++names[node.name];
@@ -65,8 +70,7 @@ void add_routers(const RawGraph& raw, Topology& topology) {
       label += fmt::format(" #{}", printable(node.id, 20));
     }
     topology.routers.push_back({node.id, label, node.position, node.name});
-    topology.geographic = topology.geographic && node.position &&
-                          std::abs(node.position->x) <= 180 && std::abs(node.position->y) <= 90;
+    topology.geographic = topology.geographic && is_on_earth(node.position);
   }
 }
 
@@ -81,6 +85,19 @@ double great_circle_km(Position from, Position to) {
 /// Where the costs come from, for this input; decided once for all links.
 enum class Source : std::uint8_t { unit, file, coordinates };
 
+/// Throws if lengths could be computed from the positions, but for a router's.
+void refuse_positions(const RawGraph& raw) {
+  if (std::ranges::none_of(raw.nodes, is_on_earth, &RawNode::position)) return;
+  const RawNode& node = *std::ranges::find_if_not(raw.nodes, is_on_earth, &RawNode::position);
+  const std::string position =
+      node.position ? fmt::format("its position ({}, {}) is no longitude and latitude",
+                                  node.position->x, node.position->y)
+                    : "it has no position";
+  throw BadInput(fmt::format(
+      "{}: router {}: {}, so that lengths cannot be computed from the coordinates; try --cost unit",
+      node.place, in_quotes(node.id), position));
+}
+
 Source choose_source(const RawGraph& raw, const CostRule& rule, const Topology& topology) {
   if (rule.kind == CostRule::Kind::unit) return Source::unit;
   const auto bare = std::find_if(raw.links.begin(), raw.links.end(),
@@ -92,6 +109,7 @@ Source choose_source(const RawGraph& raw, const CostRule& rule, const Topology& 
   }
   if (raw.cost_attribute.empty() && topology.geographic) return Source::coordinates;
   if (rule.kind == CostRule::Kind::best) return Source::unit;
+  if (raw.cost_attribute.empty()) refuse_positions(raw);
   throw BadInput(fmt::format(
       "{}: has no length (\"dist\", \"length\" or \"distance\"); try --cost unit", bare->place));
 }

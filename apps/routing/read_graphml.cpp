@@ -60,6 +60,11 @@ bool named(pugi::xml_node node, const char* name) {  // whatever the namespace's
   return std::strcmp(colon != nullptr ? colon + 1 : node.name(), name) == 0;
 }
 
+/// The first child of that name, whatever its prefix; null: there is none.
+pugi::xml_node child(pugi::xml_node parent, const char* name) {
+  return parent.find_child([name](pugi::xml_node node) { return named(node, name); });
+}
+
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
@@ -86,14 +91,17 @@ class Keys {
       if (std::find(kDomains.begin(), kDomains.end(), domain) == kDomains.end())
         document.fail(node, fmt::format("is for {}; a key is for one of {}", in_quotes(domain),
                                         fmt::join(kDomains, ", ")));
-      const auto [key, added] = keys_.try_emplace(
-          id, Key{.name = lower(name), .domain = domain, .place = document.place(node)});
+      const auto [key, added] = keys_.try_emplace(id, Key{.name = lower(name),
+                                                          .domain = domain,
+                                                          .place = document.place(node),
+                                                          .default_value = child(node, "default")});
       if (!added)
         document.fail(node, fmt::format("declares key {}, which {} has declared already",
                                         in_quotes(id), key->second.place));
     }
   }
-  /// The <data> children of an element, by lower-case attribute name.
+  /// The <data> children of an element, and the <default> of each other key that the element may
+  /// have, by lower-case attribute name.
   [[nodiscard]] std::map<std::string, pugi::xml_node> data(const Document& document,
                                                            pugi::xml_node element) const {
     std::map<std::string, pugi::xml_node> found;
@@ -107,6 +115,8 @@ class Keys {
                                          in_quotes(id), document.place(first->second)));
       found[find(document, element, child, id).name] = child;
     }
+    for (const auto& [id, key] : keys_)
+      if (key.default_value && fits(key, element)) found.try_emplace(key.name, key.default_value);
     return found;
   }
 
@@ -115,17 +125,20 @@ class Keys {
     std::string name;
     std::string domain;  // the kind of element that may have it
     std::string place;
+    pugi::xml_node default_value;
   };
 
+  static bool fits(const Key& key, pugi::xml_node element) {
+    return key.domain == kAll || named(element, key.domain.c_str());
+  }
   const Key& find(const Document& document, pugi::xml_node element, pugi::xml_node data,
                   const std::string& id) const {
     const auto key = keys_.find(id);
     if (key == keys_.end())
       document.fail(data, fmt::format("has key {}, which no <key> declares", in_quotes(id)));
-    const std::string& domain = key->second.domain;
-    if (domain != kAll && !named(element, domain.c_str()))
+    if (!fits(key->second, element))
       document.fail(data, fmt::format("has key {}, which {} declares for {} elements only",
-                                      in_quotes(id), key->second.place, domain));
+                                      in_quotes(id), key->second.place, key->second.domain));
     return key->second;
   }
 

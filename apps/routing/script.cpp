@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "read_file.hpp"
 #include "routing/events.hpp"
 #include "routing/link_state.hpp"
-#include "routing/read_file.hpp"
 #include "text.hpp"
 
 namespace dunlin::routing {
@@ -179,7 +179,7 @@ std::vector<LinkEvent> parse_script(const std::string& file, const std::string& 
 }
 
 std::vector<LinkEvent> read_script(const std::string& path, const Topology& topology) {
-  return parse_script(printable(path, 300), read_file(path), topology);
+  return parse_script(printable(path, 300), app::read_file(path), topology);
 }
 
 }  // namespace dunlin::routing

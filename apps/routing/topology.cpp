@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "read_file.hpp"
 #include "routing/raw_graph.hpp"
-#include "routing/read_file.hpp"
 #include "text.hpp"
 
 namespace dunlin::routing {
@@ -88,7 +88,7 @@ Topology load_topology(const std::string& name, const CostRule& rule) {
   if (name.starts_with(kHubRing)) {
     return hub_ring(read_hub_ring_size(std::string_view(name).substr(kHubRing.size())), rule);
   }
-  const std::string content = read_file(name);
+  const std::string content = app::read_file(name);
   const std::string file = printable(name, 300);
   const auto first = content.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string::npos) throw BadInput(fmt::format("{}: the file is empty", file));

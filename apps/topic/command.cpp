@@ -83,6 +83,10 @@ void add_replay_options(CLI::App& one, topic::Options& options) {
       ->check(number_between(0, 1e9, "seconds"))
       ->type_name("S")
       ->capture_default_str();
+  one.add_option("--wait-readers", options.wait_readers,
+                 "Begin when each topic has so many readers; 0: at once (default: 1, or after 2 s)")
+      ->check(whole_number())
+      ->type_name("N");
 }
 
 void add_logged_options(CLI::App& one, topic::Options& options) {

@@ -33,7 +33,7 @@ struct TopicSummary {
 void print_file_info(const std::string& path) {
   const mcap::FileReader file(path);
   const mcap::Statistics& all = file.statistics();
-  if (!file.warning().empty()) say("warning: " + file.warning() + "\n");
+  for (const std::string& warning : file.warnings()) say("warning: " + warning + "\n");
   say(fmt::format("File: {}, {} bytes, by {}\n", in_quotes(path), file.file_bytes(),
                   in_quotes(file.library())));
   if (all.messages > 0)

@@ -1,11 +1,10 @@
 #include <exception>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "command.hpp"
 #include "log_options.hpp"
+#include "read_file.hpp"
 #include "text.hpp"
 #include "topic/recorded_topic.hpp"
 #include "topic/tool.hpp"
@@ -20,8 +19,7 @@ NewTopic new_topic_of(const Options& options) {
                          .max_samples = options.keep,
                          .log_trim_bytes = options.log_trim_bytes}};
   if (options.type_file.empty()) return topic;
-  std::ifstream file(options.type_file);
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text = read_file(options.type_file);
   while (text.ends_with('\n')) text.pop_back();
   text += '\n';
   try {

@@ -24,6 +24,7 @@ Player::Player(const Options& options)
       throw BadInput(fmt::format("{} has no topic '{}'", in_quotes(file_.path()), name));
   for (const auto& [id, messages] : file_.statistics().messages_of)
     if (channels_.contains(id)) samples_ += messages;
+  planned_warnings_ = file_.warnings().size();
 }
 
 void Player::add_channel(const mcap::Channel& channel) {
@@ -106,7 +107,8 @@ bool Player::play(std::uint64_t now_ns, const std::function<bool(const Sample&)>
 std::string Player::plan() const {
   const mcap::Statistics& all = file_.statistics();
   std::string text;
-  if (!file_.warning().empty()) text += "warning: " + file_.warning() + "\n";
+  for (std::size_t i = 0; i < planned_warnings_; ++i)
+    text += "warning: " + file_.warnings()[i] + "\n";
   text += fmt::format("replays {}: {} samples of {} {}, recorded over {:.3f} s{}\n",
                       in_quotes(file_.path()), samples_, topics_.size(),
                       topics_.size() == 1 ? "topic" : "topics",
@@ -119,7 +121,11 @@ std::string Player::plan() const {
 }
 
 std::string Player::summary(const char* signal) const {
-  return fmt::format("{} {} replayed in {:.3f} s, each at most {:.3f} ms late{}\n", played_,
+  std::string text;
+  for (std::size_t i = planned_warnings_; i < file_.warnings().size(); ++i)
+    text += "warning: " + file_.warnings()[i] + "\n";
+  return text +
+         fmt::format("{} {} replayed in {:.3f} s, each at most {:.3f} ms late{}\n", played_,
                      played_ == 1 ? "sample" : "samples",
                      static_cast<double>(end_ns_ - begin_ns_) / 1e9,
                      static_cast<double>(latest_ns_) / 1e6,

@@ -63,6 +63,7 @@ class Player {
   std::vector<Topic> topics_;
   std::map<std::uint16_t, Played> channels_;  // that are played
   std::uint64_t samples_ = 0;                 // in the file, of these
+  std::size_t planned_warnings_ = 0;          // of the file, that plan() tells
 
   bool begun_ = false;
   bool loaded_ = false;

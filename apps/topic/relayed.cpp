@@ -24,6 +24,7 @@ constexpr std::uint32_t kRelaySliceMs = 20;       // then it looks at signals
 constexpr std::uint64_t kBeginMs = 10'000;        // to find a relay, and the topic
 constexpr std::uint64_t kAcknowledgeMs = 10'000;  // at the end
 constexpr std::uint64_t kFindMs = 2'000;          // a topic that the group may lack
+constexpr std::uint64_t kReadersMs = 2'000;       // in which readers come into a topic that is new
 
 relay::ClientOptions client_options_of(const Options& options) {
   relay::ClientOptions made{.relays = options.relays};
@@ -118,9 +119,12 @@ class Relayed {
   void replay() {
     Player player(options_);
     std::vector<relay::AnyRelayWriter> writers;
+    bool any_new = false;
     for (const Player::Topic& one : player.topics())
-      if (!add_writer(one, writers)) return;
+      if (!add_writer(one, writers, any_new)) return;
     say(player.plan());
+    // A relay does not tell whether its topics have readers.
+    if (any_new) until([] { return false; }, kReadersMs);
     const auto publish = [&](const Player::Sample& sample) {
       relay::AnyRelayWriter& writer = writers[sample.topic];
       if (!writer.why_refused().empty()) throw Error(writer.why_refused());
@@ -156,7 +160,8 @@ class Relayed {
   }
 
   /// Of the topic that there is; or the relay makes it as it was recorded. False if a signal came.
-  bool add_writer(const Player::Topic& played, std::vector<relay::AnyRelayWriter>& writers) {
+  bool add_writer(const Player::Topic& played, std::vector<relay::AnyRelayWriter>& writers,
+                  bool& any_new) {
     const RecordedTopic& recorded = played.recorded;
     const auto type =
         pubsub::raw_type_support(recorded.type_text, type_name_of(recorded.type_text));
@@ -169,6 +174,7 @@ class Relayed {
         return true;
       }
     }
+    any_new = true;
     writers.emplace_back(client_, recorded.topic, type, recorded.qos.value_or(pubsub::TopicQos{}));
     return begin(writers.back(), recorded.topic);
   }

@@ -1,4 +1,4 @@
-#include <list>
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,7 +12,8 @@
 namespace dunlin::app::topic {
 namespace {
 
-constexpr std::uint64_t kFindMs = 2'000;  // in which the members tell of their topics
+constexpr std::uint64_t kFindMs = 2'000;     // in which the members tell of their topics
+constexpr std::uint64_t kReadersMs = 2'000;  // in which a reader comes into a topic that it awaits
 
 /// A topic of the file, with the writers for its samples.
 class Target {
@@ -45,6 +46,21 @@ class Target {
     return all;
   }
 
+  /// Readers that each of its writers reaches.
+  [[nodiscard]] std::uint64_t readers() const {
+    std::uint64_t least = UINT64_MAX;
+    for (const pubsub::AnyWriter& writer : writers_)
+      least = std::min<std::uint64_t>(least, writer.publication_matched_status().current_count);
+    return least;
+  }
+  /// Says so if no reader ever came for one of its writers.
+  void warn_if_unheard() const {
+    for (const pubsub::AnyWriter& writer : writers_)
+      if (writer.publication_matched_status().total_count == 0)
+        return say(fmt::format("warning: topic '{}' had no reader that its samples reach\n",
+                               topic_.name()));
+  }
+
   bool publish(const Player::Sample& sample) {
     pubsub::AnyWriter& writer = writers_[sample.writer];
     const pubsub::WriteResult result =
@@ -74,6 +90,19 @@ class Target {
   std::vector<pubsub::AnyWriter> writers_;
 };
 
+/// A member that waits for a topic comes into it only after the topic was made. False if a signal
+/// came.
+bool await_readers(const Options& options, Session& session, const std::vector<Target>& targets) {
+  const std::uint64_t wanted = options.wait_readers.value_or(1);
+  session.until(
+      [&] {
+        return std::ranges::all_of(
+            targets, [&](const Target& target) { return target.readers() >= wanted; });
+      },
+      options.wait_readers ? UINT64_MAX : kReadersMs);
+  return session.signal() == nullptr;
+}
+
 }  // namespace
 
 void replay(const Options& options, Session& session) {
@@ -96,6 +125,7 @@ void replay(const Options& options, Session& session) {
   });
   if (!ready) return;
   say(player.plan());
+  if (!await_readers(options, session, targets)) return;
   session.until([&] {
     const bool done = player.play(session.now_ns(), [&](const Player::Sample& sample) {
       return targets[sample.topic].publish(sample);
@@ -103,6 +133,7 @@ void replay(const Options& options, Session& session) {
     if (!done) session.participant().fabric().wake_at(player.due_ns());
     return done;
   });
+  for (const Target& target : targets) target.warn_if_unheard();
   say(player.summary(session.signal()));
 }
 

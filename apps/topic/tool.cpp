@@ -269,6 +269,10 @@ void run(const Options& options) {
   if (!options.relays.empty() && !options.orders.empty())
     throw BadInput(
         "--order: a client of a relay comes into no order; leave --order or --relay out");
+  if (!options.relays.empty() && options.wait_readers)
+    throw BadInput(
+        "--wait-readers: a relay does not tell how many readers a topic has; leave it or --relay "
+        "out");
   if (!options.relays.empty()) return run_relayed(options);
   const cast::Place place(options.place);
   SignalGuard signals;

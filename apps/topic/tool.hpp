@@ -37,8 +37,9 @@ struct Options {
   bool about_file = false;
   std::string compression = "zstd";
   std::size_t chunk_kb = 1'024;
-  std::uint64_t loops = 1;  // 0: no end
-  double start_offset = 0;  // seconds
+  std::uint64_t loops = 1;                         // 0: no end
+  double start_offset = 0;                         // seconds
+  std::optional<std::uint64_t> wait_readers = {};  // of each topic; none: one, if it comes soon
 };
 
 /// The topic that --create names. Throws BadInput.

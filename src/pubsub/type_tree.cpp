@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -149,7 +150,8 @@ class Parser {
       node.type = std::string(words[1]);
       const bool is_struct = words.size() > 2 && (words[2] == "final" || words[2] == "appendable");
       node.appendable = is_struct && words[2] == "appendable";
-      for (const std::string_view word : words) {
+      // A member, or its type, may itself be called "key".
+      for (const std::string_view word : std::span(words).subspan(2)) {
         if (word.starts_with('@')) node.offset = number_of(word.substr(1));
         node.key |= word == "key";
       }

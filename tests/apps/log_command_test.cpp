@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include "command.hpp"
 #include "log/log.hpp"
@@ -80,6 +81,30 @@ TEST_F(LogCommand, InspectsALogThatIsInUse) {
   EXPECT_EQ(json["segments"][1]["first"], log->segments()[1].first);
   commit(1);
   EXPECT_TRUE(contains(run_log({"inspect", path}).output, "records  1 to 6\n"));
+}
+
+/// Opening a FIFO waits for its other end.
+TEST_F(LogCommand, WaitsForNoPipeInPlaceOfAFile) {
+  commit(5);
+  log.reset();
+  for (const std::string& name : {log::segment_name(1), std::string("mark")}) {
+    const std::string file = path + "/" + name, kept = own / "kept";
+    fs::rename(file, kept);
+    for (const bool pipe : {true, false}) {
+      ASSERT_EQ(pipe ? mkfifo(file.c_str(), 0600) : mkdir(file.c_str(), 0700), 0);
+      for (const char* const part : {"inspect", "verify"}) {
+        const Outcome outcome = run_log({part, path});
+        EXPECT_EQ(outcome.status, Status::failed);
+        EXPECT_TRUE(contains(outcome.error, name + "' is no regular file")) << outcome.error;
+      }
+      fs::remove(file);
+    }
+    fs::rename(kept, file);
+  }
+  EXPECT_EQ(run_log({"inspect", path}).status, Status::ok);
+  const std::string pipe = own / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(run_log({"inspect", pipe}).status, Status::bad_input);
 }
 
 TEST_F(LogCommand, ChangesNothingOfALogWithATornTail) {

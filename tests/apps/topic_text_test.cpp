@@ -133,6 +133,12 @@ TEST(TopicTextTest, RefusesATypeWhoseMembersDoNotFitIt) {
   EXPECT_FALSE(parse_type("T final\ns string\nx[1000000000] u8\n").plain);
 }
 
+TEST(TopicTextTest, KnowsAKeyFromAMemberOfThatName) {
+  EXPECT_FALSE(parse_type("T final plain 8\nkey u32 @0\nx u32 @4\n").keyed);
+  EXPECT_FALSE(parse_type("T final\nx key final\nx.key i32\n").keyed);
+  EXPECT_TRUE(parse_type("T final plain 4\nkey u32 @0 key\n").keyed);
+}
+
 TEST(TopicTextTest, ShowsNoTypeThatItDoesNotKnow) {
   const std::vector<std::byte> payload{std::byte{0}, std::byte{7}, std::byte{0}, std::byte{0},
                                        std::byte{1}};

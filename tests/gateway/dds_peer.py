@@ -45,6 +45,38 @@ class Position(IdlStruct, typename="fleet::Position"):
 
 @dataclass
 @final
+class Setting(IdlStruct, typename="Setting"):
+    key: int32 = 0  # a member of that name, and no key
+    value: int32 = 0
+
+
+@dataclass
+@final
+class Keyless(IdlStruct, typename="Ship"):
+    x: int32 = 0
+
+
+# Two types of one name, which applications ask each other for. Such members end Cyclone DDS 0.10.2.
+@dataclass
+@final
+class Bytes(IdlStruct, typename="Ship"):
+    name: str
+    key("name")
+    x: uint8 = 0
+    y: int8 = 0
+
+
+@dataclass
+@final
+class MoreBytes(IdlStruct, typename="Ship"):
+    name: str
+    key("name")
+    x: uint8 = 0
+    z: array[uint8, 4] = field(default_factory=lambda: [0] * 4)
+
+
+@dataclass
+@final
 class Part(IdlStruct, typename="Part"):
     id: int64 = 0
     tags: sequence[str] = field(default_factory=list)

@@ -36,6 +36,10 @@ struct Note {
   static constexpr auto kExtensibility = Extensibility::appendable;
   using TopicKey = KeyOf<&Note::id>;
 };
+struct Setting {  // without a key
+  std::int32_t key = 0;
+  std::int32_t value = 0;
+};
 struct Position {  // plain
   std::uint32_t ship = 0;
   std::uint32_t number = 0;
@@ -186,6 +190,57 @@ TEST_F(Gateway, CarriesMembersOfEveryKindBothWays) {
   write(position_writer, Position(position_reader.take()[0].data()));
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(next_line(position_peer), R"(sample {"number": 1, "ship": 4000000000})");
+  end(gateway);
+}
+
+TEST_F(Gateway, CarriesATypeWithoutAKeyThatHasAMemberCalledKey) {
+  const Topic<Setting> topic(participant, "settings", kStored);
+  DataReader<Setting> reader{Subscriber(participant), topic, everything()};
+  DataWriter<Setting> writer{Publisher(participant), topic};
+  const std::string config =
+      write_config(R"({"topics": [{"topic": "settings", "dds_type": "Setting"}]})");
+  Process gateway = start_gateway("dds", {"--config", config});
+  Process peer = start_peer({"settings", "Setting", "reliable", "keep_all", "transient_local"});
+  begin(peer, {"writer", "read"});
+  peer.send_line(R"(write {"key": 1, "value": 2})");
+  ASSERT_TRUE(until([&] { return reader->available(); }));
+  const Setting got = reader.take()[0].data();
+  EXPECT_EQ(got.key, 1);
+  EXPECT_EQ(got.value, 2);
+  write(writer, {.key = 3, .value = 4});
+  EXPECT_EQ(next_line(peer), R"(sample {"key": 1, "value": 2})");  // its own
+  EXPECT_EQ(next_line(peer), R"(sample {"key": 3, "value": 4})");
+  end(gateway);
+}
+
+/// Applications that have different types of one name ask each other for these types, and all
+/// participants of the domain get the answers. Each of them ends a participant of Cyclone DDS
+/// 0.10.2.
+TEST_F(Gateway, GoesOnWhenApplicationsTellEachOtherTheirTypes) {
+  const Topic<Ship> topic(participant, "ships");
+  DataReader<Ship> reader{Subscriber(participant), topic, everything()};
+  Process gateway = start_gateway("dds", ships());
+  Process first = start_peer({"ships", "Bytes", "reliable"});
+  begin(first, {"writer", "read"});
+  Process second = start_peer({"ships", "MoreBytes", "reliable"});
+  begin(second, {"writer", "read"});
+  Process third = start_peer({"ships", "Ship", "reliable"});
+  begin(third, {"writer"});
+  third.send_line(R"(write {"name": "Ada", "x": 3})");
+  ASSERT_TRUE(until([&] { return reader->available(); }));
+  EXPECT_EQ(reader.take()[0].data().name, "Ada");
+  end(gateway);
+}
+
+TEST_F(Gateway, NamesTheWriterOfTheGroupThatItCannotHear) {
+  const Topic<Ship> topic(participant, "ships");
+  DataWriterQos qos;
+  qos << Reliability::best_effort();
+  const DataWriter<Ship> writer{Publisher(participant), topic, qos};
+  Process gateway = start_gateway("dds", ships());
+  const std::string line = hear(gateway, "what it writes is not carried");
+  EXPECT_NE(line.find("writer 0 of member 'a'"), std::string::npos) << line;
+  EXPECT_NE(line.find("reliab"), std::string::npos) << line;
   end(gateway);
 }
 
@@ -385,6 +440,9 @@ TEST_F(Gateway, NamesThePolicyOrTypeThatKeepsAnApplicationOut) {
   Process other = start_peer({"ships", "Position", "reliable"});
   other.send_line("writer");
   hear(gateway, "a DDS writer has type 'fleet::Position', and not 'Ship'");
+  Process keyless = start_peer({"ships", "Keyless", "reliable"});
+  keyless.send_line("writer");
+  hear(gateway, "the type 'Ship' of a DDS writer has no key, and the topic's type has one");
   Process coherent = start_peer({"ships", "Ship", "reliable", "coherent"});
   coherent.send_line("writer");
   hear(gateway, "a DDS writer is not heard: presentation: coherent_access");

@@ -5,9 +5,11 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -38,13 +40,36 @@ class Folder : public test::OwnDirectory {
   }
 };
 
+/// A member of a gzip file, or a block of BGZF.
+std::string gzip_member(const std::string& content, bool bgzf = false) {
+  std::string extra("BC\2\0\0\0", 6);  // zlib does not read the block's length behind it
+  gz_header header{};
+  header.extra = reinterpret_cast<Bytef*>(extra.data());
+  header.extra_len = static_cast<uInt>(extra.size());
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  if (bgzf) {
+    EXPECT_EQ(deflateSetHeader(&stream, &header), Z_OK);
+  }
+  std::string packed(content.size() + 100, '\0');
+  std::string copy = content;
+  stream.next_in = reinterpret_cast<Bytef*>(copy.data());
+  stream.avail_in = static_cast<uInt>(copy.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  EXPECT_EQ(deflateEnd(&stream), Z_OK);
+  return packed;
+}
+
 std::string content_of(const std::string& file) {
   std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::vector<std::string> pieces_of(const std::string& file, std::uint32_t k) {
-  ReadFile reads(file, k);
+  ReadFile reads({.name = file, .path = file}, k);
   std::vector<std::string> all;
   for (std::string piece; reads.next(piece);) all.push_back(piece);
   return all;
@@ -137,6 +162,68 @@ TEST(ReadFiles, AreFastaOrFastqPackedOrNot) {
   EXPECT_TRUE(pieces_of(folder.file("empty", ""), 3).empty());
 }
 
+TEST(ReadFiles, MayHaveAnyLineEndsAndBlanksBeforeThem) {
+  const Folder folder;
+  const std::vector<std::string> expected{"ACGTAC", "GGG"};
+  for (const std::string end : {"\n", "\r", "\r\n", " \t\n", " \r\n"}) {
+    const auto with_ends = [&](const std::vector<std::string>& lines) {
+      std::string text;
+      for (const std::string& line : lines) text += line + end;
+      return text;
+    };
+    EXPECT_EQ(pieces_of(folder.file("a.fa", with_ends({">a", "ACG", "TAC", ">b", "GGG"})), 3),
+              expected);
+    EXPECT_EQ(pieces_of(folder.file("a.fq", with_ends({"@a", "ACGTAC", "+", "@@>+II", "@b", "GGG",
+                                                       "+", "III"})),
+                        3),
+              expected);
+  }
+  // The buffer ends between CR and LF.
+  std::string long_line = ">" + std::string((1U << 18U) - 2, 'x');
+  EXPECT_EQ(pieces_of(folder.file("a.fa", long_line + "\r\nACG\r\n"), 3),
+            std::vector<std::string>{"ACG"});
+}
+
+TEST(ReadFiles, MayEndWithAnEmptyReadAndNoLineEnd) {
+  const Folder folder;
+  const std::vector<std::string> expected{"ACG", ""};
+  for (const char* rest : {"@b\n\n+\n\n", "@b\n\n+\n", "@b\n\n+"})
+    EXPECT_EQ(pieces_of(folder.file("a.fq", std::string("@a\nACG\n+\nIII\n") + rest), 3), expected);
+}
+
+TEST(ReadFiles, OfSeveralGzipMembersAreReadToTheirLastByte) {
+  const Folder folder;
+  const std::vector<std::string> expected{"ACGTAC", "GGG"};
+  const std::string one = gzip_member(">a\nACGTAC\n"), two = gzip_member(">b\nGGG\n");
+  EXPECT_EQ(pieces_of(folder.file("two.gz", one + two), 3), expected);
+  for (std::size_t size = 1; size < one.size() + two.size(); ++size) {
+    if (size == one.size()) continue;  // a whole file of one member
+    EXPECT_NE(refusal_of(folder.file("cut.gz", (one + two).substr(0, size))), "") << size;
+  }
+  EXPECT_NE(refusal_of(folder.file("cut.gz", (one + two).substr(0, one.size() + two.size() / 2)))
+                .find("it ends within a gzip member"),
+            std::string::npos);
+  for (const std::string& tail : {std::string(">b\nGGG\n"), std::string(50, '\0'), two.substr(1)}) {
+    const std::string why = refusal_of(folder.file("tail.gz", one + tail));
+    EXPECT_NE(
+        why.find("what follows the gzip member that ends at offset " + std::to_string(one.size())),
+        std::string::npos)
+        << why;
+  }
+}
+
+TEST(ReadFiles, OfBgzfAreNotCutOffUnnoticed) {
+  const Folder folder;
+  const std::string blocks = gzip_member(">a\nACGTAC\n", true) + gzip_member(">b\nGGG\n", true);
+  const std::string whole = blocks + gzip_member("", true);
+  EXPECT_EQ(pieces_of(folder.file("a.fa.gz", whole), 3),
+            (std::vector<std::string>{"ACGTAC", "GGG"}));
+  for (std::size_t size = 1; size < whole.size(); ++size)
+    EXPECT_NE(refusal_of(folder.file("cut.gz", whole.substr(0, size))), "") << size;
+  EXPECT_NE(refusal_of(folder.file("cut.gz", blocks)).find("lacks the empty block at its end"),
+            std::string::npos);
+}
+
 TEST(ReadFiles, CutLongReadsSoThatEachKmerIsInOnePiece) {
   const Folder folder;
   const std::string genome = letters(100'000, 7);
@@ -197,7 +284,10 @@ TEST_P(CountsByStyle, AreThoseOfTheText) {
     for (const auto& [kmer, count] : expected) ++sizes[std::to_string(count)];
     EXPECT_EQ(counts_in(content_of(histogram)), sizes);
     EXPECT_NE(result.out.find("member 2: "), std::string::npos);
-    EXPECT_NE(content_of(report).find("</html>"), std::string::npos);
+    const std::string page = content_of(report);
+    EXPECT_NE(page.find("on a logarithmic axis"), std::string::npos);
+    EXPECT_NE(page.find("how often a k-mer occurs"), std::string::npos);
+    EXPECT_NE(page.find("</html>"), std::string::npos);
   }
 }
 
@@ -217,6 +307,42 @@ TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
   const Ran full = run({folder.file("b.fa", ">a\n" + letters(2'000, 5)), "--all", "--slots", "20"});
   EXPECT_EQ(full.status, Status::could_not_run);
   EXPECT_NE(full.error.find("--slots"), std::string::npos) << full.error;
+}
+
+/// A pipe can be read once, and several processes need it, in two passes.
+TEST(KmersCommand, CountsAllThatComesThroughAPipe) {
+  const Folder folder;
+  const std::string pipe = folder / "pipe", dump = folder / "dump";
+  const std::string genome = letters(30'000, 3);
+  const std::string content = gzip_member(">a\n" + genome + "\n>b\n" + genome + "\n");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* processes : {"1", "3"}) {
+    std::thread writer([&] { std::ofstream(pipe) << content; });
+    const Ran result = run({pipe, "-k", "11", "--processes", processes, "--dump", dump});
+    writer.join();
+    ASSERT_EQ(result.status, Status::ok) << result.error;
+    EXPECT_EQ(counts_in(content_of(dump)), counts_of({genome, genome}, 11, 2));
+  }
+}
+
+TEST(KmersCommand, RefusesWhatItCannotReadTwice) {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream(pipe) << ">a\nACGT\n";
+    std::ofstream again(pipe);
+  });
+  const Ran result = run({pipe, pipe});
+  writer.join();
+  EXPECT_EQ(result.status, Status::bad_input);
+  EXPECT_NE(result.error.find("is named twice"), std::string::npos) << result.error;
+  for (const std::string& name : {std::string("/dev/zero"), folder / ""}) {
+    const Ran refused = run({name});
+    EXPECT_EQ(refused.status, Status::bad_input);
+    EXPECT_NE(refused.error.find("is neither a file nor a pipe"), std::string::npos)
+        << refused.error;
+  }
 }
 
 TEST(KmersCommand, HasTheCountsOfJellyfish) {

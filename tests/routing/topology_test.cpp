@@ -54,6 +54,24 @@ TEST(TopologyJson, TakesUnitCostsOrAnyAttribute) {
             "net.json: edges[0]: has no \"metric\" to take its cost from (--cost)");
 }
 
+TEST(TopologyJson, NamesTheRouterWhosePositionGivesNoLength) {
+  const auto with_third = [](const std::string& third) {
+    return R"({"nodes": [{"id": "a", "pos": [179.9, -17]}, {"id": "b", "pos": [-172, -13.8]},
+                         {"id": "x")" +
+           third +
+           R"(}], "links": [{"source": "a", "target": "b"}, {"source": "b", "target": "x"}]})";
+  };
+  const CostRule by_length = CostRule::parse("length");
+  EXPECT_EQ(complaint_about(with_third(R"(, "pos": [200, -95])"), by_length),
+            "net.json: nodes[2]: router \"x\": its position (200, -95) is no longitude and "
+            "latitude, so that lengths cannot be computed from the coordinates; try --cost unit");
+  EXPECT_EQ(complaint_about(with_third(""), by_length),
+            "net.json: nodes[2]: router \"x\": it has no position, so that lengths cannot be "
+            "computed from the coordinates; try --cost unit");
+  EXPECT_EQ(from_json(with_third(R"(, "pos": [180, -90])"), by_length).cost_text,
+            "length (km, from the coordinates)");
+}
+
 TEST(TopologyJson, NamesLineAndColumnOfWhatIsNotJson) {
   EXPECT_EQ(complaint_about("{\"nodes\": [\n  {\"id\": 1},\n  oops"),
             "net.json:3:3: not JSON from here on: \"oops\"");
@@ -199,6 +217,38 @@ TEST(TopologyGraphml, TakesLengthsFromCoordinatesIfThereAreNoOthers) {
 
 TEST(TopologyGraphml, TakesAnyAttributeAsCost) {
   EXPECT_EQ(from_graphml(kGraphml, CostRule::parse("metric")).links[0].cost, 7 * kCostUnit);
+}
+
+/// b-c has the default cost.
+std::string with_default(const std::string& name, const std::string& value) {
+  return R"(<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="w" for="edge" attr.name=")" +
+         name + R"(" attr.type="double"><default>)" + value + R"(</default></key>
+<key id="x" for="node" attr.name="longitude"><default>1</default></key>
+<key id="y" for="node" attr.name="latitude"><default>2</default></key>
+<graph edgedefault="undirected"><node id="a"/><node id="b"><data key="x">3</data></node><node id="c"/>
+<edge source="a" target="b"><data key="w">5</data></edge>
+<edge source="b" target="c"/>
+<edge source="a" target="c"><data key="w">10</data></edge></graph></graphml>)";
+}
+
+TEST(TopologyGraphml, TakesTheDefaultOfAKeyThatAnElementLacks) {
+  for (const auto& [name, rule] :
+       {std::pair{"dist", CostRule{}}, std::pair{"weight", CostRule::parse("weight")}}) {
+    const Topology net = from_graphml(with_default(name, "1.0"), rule);
+    ASSERT_EQ(net.links.size(), 3U);
+    EXPECT_EQ(net.links[0].cost, 5 * kCostUnit);
+    EXPECT_EQ(net.links[1].cost, kCostUnit);
+    EXPECT_EQ(net.links[2].cost, 10 * kCostUnit);
+    ASSERT_TRUE(net.routers[0].position && net.routers[1].position);
+    EXPECT_EQ(net.routers[0].position->x, 1);
+    EXPECT_EQ(net.routers[1].position->x, 3);
+    EXPECT_EQ(net.routers[1].position->y, 2);
+  }
+  EXPECT_EQ(complaint([&] { return from_graphml(with_default("dist", "-1")); }),
+            "net.graphml:2: dist: a cost cannot be negative (-1)");
+  EXPECT_EQ(complaint([&] { return from_graphml(with_default("dist", "far")); }),
+            "net.graphml:2: <default> must be a number, is \"far\"");
 }
 
 TEST(TopologyGraphml, NamesTheLineOfWhatIsWrong) {

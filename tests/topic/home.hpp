@@ -58,8 +58,8 @@ struct Home {
     return run_until(participant, condition, 60'000);
   }
   /// A word of the command, then its place in this group.
-  [[nodiscard]] Words words(Words first) const {
-    const Words place{"--group", name, "--join", "--name", "tool"};
+  [[nodiscard]] Words words(Words first, const std::string& member = "tool") const {
+    const Words place{"--group", name, "--join", "--name", member};
     first.insert(first.end(), place.begin(), place.end());
     return first;
   }

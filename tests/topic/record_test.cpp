@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <dunlin/pubsub.hpp>
 #include <dunlin/relay/relay.hpp>
@@ -15,11 +16,13 @@
 
 #include "command.hpp"
 #include "mcap/file_reader.hpp"
+#include "mcap/file_writer.hpp"
 #include "process/program.hpp"
 #include "support/errors.hpp"
 #include "support/own_directory.hpp"
 #include "support/process.hpp"
 #include "topic/home.hpp"
+#include "topic/recorded_topic.hpp"
 
 /// `dunlin topic record`, `replay` and `info FILE`, with a member whose topics they are about.
 namespace dunlin::test {
@@ -64,7 +67,8 @@ std::vector<app::mcap::Message> messages_of(const std::string& path, std::string
     all.push_back(message);
     all.back().data = {};  // valid only until the next one
   }
-  *warning = reader.warning();
+  warning->clear();
+  for (const std::string& one : reader.warnings()) *warning += one;
   return all;
 }
 
@@ -126,6 +130,72 @@ TEST(TopicRecord, RecordsAndReplaysTheSameSamples) {
   EXPECT_EQ(home.await(player), 0);
   EXPECT_TRUE(contains(home.hear(player, ""), "41 samples of 2 topics"));
   EXPECT_TRUE(contains(home.hear(player, ""), "82 samples replayed in "));
+}
+
+/// Twenty samples of the topic "numbers", which no group has.
+void write_numbers(const std::string& path) {
+  app::mcap::FileWriter writer(path, {});
+  const app::topic::RecordedTopic recorded{
+      .topic = "numbers", .type_text = type_support<Numbered>()->text, .plain = true};
+  const std::uint16_t channel =
+      writer.add(app::topic::channel_of(recorded, writer.add(app::topic::schema_of(recorded))));
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const Numbered sample{i};
+    writer.write({.channel = channel, .log_ns = i, .data = std::as_bytes(std::span(&sample, 1))});
+  }
+  writer.finish();
+}
+
+/// The recorder comes into a topic only after the replay has made it.
+TEST(TopicRecord, MissesNoSampleOfATopicThatAReplayMakes) {
+  const OwnDirectory directory;
+  const std::string file = directory / "numbers.mcap", copy = directory / "copy.mcap";
+  write_numbers(file);
+  Home home;
+  Process recorder =
+      start(home.words({"topic", "record", "--output", copy, "--samples", "20"}, "recorder"));
+  ASSERT_TRUE(home.until([&] { return home.group.view().members.size() == 2; }));
+  Process player = start(home.words({"topic", "replay", file}));
+  EXPECT_EQ(home.await(player), 0);
+  EXPECT_FALSE(contains(home.hear(player, ""), "warning")) << home.hear(player, "");
+  EXPECT_EQ(home.await(recorder), 0) << home.hear(recorder, "");
+  std::string warning;
+  EXPECT_EQ(messages_of(copy, &warning).size(), 20U);
+}
+
+TEST(TopicRecord, ReplaysOnlyOnceAsManyReadersAreThereAsItIsToldTo) {
+  const OwnDirectory directory;
+  const std::string file = directory / "numbers.mcap";
+  write_numbers(file);
+  Home home;
+  const Topic<Numbered> topic(home.participant, "numbers");
+  DataReader<Numbered> reader{Subscriber(home.participant), topic, everything()};
+  Process player = start(home.words({"topic", "replay", file, "--wait-readers", "2"}));
+  EXPECT_TRUE(contains(home.hear(player, "numbers ["), "replays "));
+  ASSERT_TRUE(home.until([&] { return reader->subscription_matched_status().current_count == 1; }));
+  EXPECT_EQ(topic.counters().received, 0U);
+  DataReader<Numbered> second{Subscriber(home.participant), topic, everything()};
+  std::uint64_t next = 0;
+  ASSERT_TRUE(home.until([&] {
+    for (const auto& sample : second.take()) {
+      if (!sample.info().valid()) continue;
+      EXPECT_EQ(sample.data().number, next++);
+    }
+    return next == 20;
+  })) << next
+      << home.hear(player, "");
+  EXPECT_EQ(home.await(player), 0);
+}
+
+TEST(TopicRecord, WarnsWhenNobodyListenedToAReplay) {
+  const OwnDirectory directory;
+  const std::string file = directory / "numbers.mcap";
+  write_numbers(file);
+  Home home;
+  Process player = start(home.words({"topic", "replay", file, "--wait-readers", "0"}));
+  EXPECT_EQ(home.await(player), 0);
+  EXPECT_TRUE(contains(home.hear(player, ""),
+                       "warning: topic 'numbers' had no reader that its samples reach"));
 }
 
 TEST(TopicRecord, RefusesToReplayATopicOfAnotherType) {
@@ -229,7 +299,7 @@ TEST(TopicRecord, BeginsWithWhatIsStoredIfItIsAskedTo) {
     std::memcpy(&numbers.emplace_back(), message.data.data(), sizeof(Numbered));
   }
   EXPECT_EQ(numbers, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(reader.warning(), "");
+  EXPECT_TRUE(reader.warnings().empty());
 }
 
 TEST(TopicRecord, EndsAfterItsDurationThoughNoSampleComes) {
@@ -385,6 +455,10 @@ TEST(TopicRecord, SaysWhatIsMissing) {
       refusal_of({"topic", "record", "--output", directory / "f", "--relay", "127.0.0.1:1"}),
       "name those to record"));
   EXPECT_TRUE(contains(refusal_of({"topic", "info", directory / "none"}), "cannot read it"));
+  const std::string pipe = directory / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(contains(refusal_of({"topic", "info", pipe}), "it is no regular file"));
+  EXPECT_TRUE(contains(refusal_of({"topic", "info", directory / ""}), "it is no regular file"));
 }
 
 }  // namespace

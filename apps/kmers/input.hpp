@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/system.hpp"
+
+namespace dunlin::kmers {
+
+/// A file of reads that every process can read, several times, from its beginning.
+struct Input {
+  std::string name;  // as the user gave it
+  std::string path;  // of the file, or of the copy of a pipe, as other processes see it, too
+  std::shared_ptr<const Descriptor> copy = {};  // keeps it
+};
+
+/// Takes each file as it is, and copies each pipe to a nameless file in `folder`. Throws BadInput
+/// for a directory, a device, and a pipe that is named twice.
+[[nodiscard]] std::vector<Input> inputs_of(const std::vector<std::string>& names,
+                                           const std::string& folder);
+
+/// True if the file begins like a gzip file.
+[[nodiscard]] bool is_packed(const std::string& path);
+
+}  // namespace dunlin::kmers
