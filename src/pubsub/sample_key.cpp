@@ -83,8 +83,7 @@ class KeyReader {
 
   void scalar(const TypeNode& node, std::size_t at, bool in_key) {
     if (node.type == "string") return text(in_key);
-    if (node.size == 0)
-      throw Error("the type has a '" + node.type + "', which is unknown");
+    if (node.size == 0) throw Error("the type has a '" + node.type + "', which is unknown");
     std::span<const std::byte> bytes;
     if (type_.plain) {
       if (at > payload_.size() || node.size > payload_.size() - at)
