@@ -13,8 +13,12 @@ char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c 
 const std::vector<const Command*>& sorted_commands() {
   static const std::vector<const Command*> sorted = [] {
     std::vector<const Command*> all;
-    for (const auto& commands : {string_commands(), key_commands(), hash_commands(),
-                                 sorted_set_commands(), connection_commands()})
+    for (const auto& commands :
+         {string_commands(), number_commands(), key_commands(), expiry_commands(),
+          several_keys_commands(), all_keys_commands(), hash_commands(), hash_change_commands(),
+          sorted_set_commands(), sorted_set_range_commands(), transaction_commands(),
+          script_commands(), connection_commands(), client_commands(), config_commands(),
+          info_commands()})
       for (const Command& command : commands) all.push_back(&command);
     std::ranges::sort(all, {}, &Command::name);
     return all;
@@ -40,7 +44,7 @@ class CommandIndex {
   }
 
  private:
-  static constexpr std::size_t kSlots = 256;
+  static constexpr std::size_t kSlots = 512;
   static constexpr std::size_t kHashedBytes = 16;
 
   static std::size_t first_slot(std::string_view name) noexcept {
@@ -90,6 +94,41 @@ std::span<const Command* const> all_commands() noexcept { return sorted_commands
 const Command* find_command(std::string_view name) noexcept {
   static const CommandIndex index;
   return index.find(name);
+}
+
+std::vector<std::string_view> keys_of(const Command& command,
+                                      std::span<const std::string_view> arguments) {
+  std::vector<std::string_view> keys;
+  std::size_t first = command.first_key;
+  std::size_t last = arguments.size() - 1;
+  std::int64_t count = 0;
+  switch (command.shape) {
+    case Command::Shape::at_once:
+    case Command::Shape::all_keys:
+      return keys;
+    case Command::Shape::one_key:
+      last = first;
+      break;
+    case Command::Shape::each_key:
+      break;
+    case Command::Shape::several_keys:
+      if (command.last_key != 0) last = command.last_key;
+      if (command.key_count_word == 0) break;
+      if (!parse_integer(arguments[command.key_count_word], count) || count < 0 ||
+          count >= static_cast<std::int64_t>(arguments.size() - command.key_count_word))
+        return keys;
+      first = command.key_count_word + 1;
+      last = command.key_count_word + static_cast<std::size_t>(count);
+  }
+  for (std::size_t i = first; i <= last && i < arguments.size(); i += command.words_of_part)
+    keys.push_back(arguments[i]);
+  return keys;
+}
+
+bool arity_fits(const Command& command, std::size_t words) noexcept {
+  const auto count = static_cast<int>(words);
+  if (command.arity >= 0 ? count != command.arity : count < -command.arity) return false;
+  return command.shape != Command::Shape::each_key || (words - 1) % command.words_of_part == 0;
 }
 
 bool is_word(std::string_view text, std::string_view wanted) noexcept {
@@ -144,6 +183,13 @@ const char* describe(Ending ending) noexcept {
       return "ERR the key or the value is too long: 255 and 1048576 bytes are possible";
     case Ending::bad_cursor:
       return "ERR invalid cursor";
+    case Ending::conflict:
+      return "ERR other commands have changed the keys of the transaction at each attempt: nothing "
+             "has happened, try again";
+    case Ending::too_many:
+      return kTooManyChanges;
+    case Ending::undeclared:
+      return "ERR the script uses a key that is not among its KEYS";
     case Ending::stopped:
       return "ERR this server is no member of its group any more: connect to another member";
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "store/job.hpp"
 #include "store/limits.hpp"
@@ -18,11 +19,15 @@ namespace dunlin::app::resp {
 ///          after the first has taken effect.
 struct Command {
   enum class Shape : std::uint8_t {
-    at_once,   // needs no store: `conclude` alone
-    one_key,   // `begin` fills in the order; arguments[1] is the key
-    all_keys,  // the same without a key; begins when nothing else of the connection is under way
-    each_key   // `part` is done for each key, and `conclude` makes one reply of all of them
+    at_once,       // needs no store: `conclude` alone
+    one_key,       // `begin` fills in the order; arguments[first_key] is the key
+    several_keys,  // the same with the keys of a transaction; begins when nothing else of the
+                   // connection is under way
+    all_keys,      // the same with keys that the request does not name
+    each_key       // `part` is done for each key, and `conclude` makes one reply of all of them
   };
+  /// Between MULTI and EXEC.
+  enum class WithinMulti : std::uint8_t { waits, acts, is_refused };
 
   std::string_view name;
   int arity;  // as Redis counts: with the name; negative: at least so many
@@ -34,24 +39,52 @@ struct Command {
   bool (*conclude)(Job& job, Reply& reply) = nullptr;
   bool several_steps = false;
   bool open_to_strangers = false;
+  WithinMulti within_multi = WithinMulti::waits;
+  // Where the keys of one_key and several_keys are.
+  std::size_t first_key = 1;
+  std::size_t last_key = 1;        // 0: the last argument
+  std::size_t key_count_word = 0;  // not 0: that argument says how many keys are behind it
   // each_key
   const Command* part = nullptr;
-  std::size_t words_of_part = 1;  // the key, or the key and its value
+  std::size_t words_of_part = 1;  // the key, or the key and its value; also of several_keys
   bool is_array = false;          // the parts' replies are the elements of an array
   bool is_silent_part = false;    // a part that adds to the session's tally, and replies nothing
+
+  /// Not about the connection, nor on keys that it does not name, nor a script itself.
+  [[nodiscard]] constexpr bool is_for_scripts() const noexcept {
+    return shape == Shape::at_once ? is_harmless : shape != Shape::all_keys && key_count_word == 0;
+  }
+  bool is_harmless = false;  // at_once: PING and its like
 };
+/// Whether it takes so many words, its name included.
+[[nodiscard]] bool arity_fits(const Command& command, std::size_t words) noexcept;
 
 /// By its name, in upper or lower case. Null if there is none.
 [[nodiscard]] const Command* find_command(std::string_view name) noexcept;
 /// All, in the order of their names.
 [[nodiscard]] std::span<const Command* const> all_commands() noexcept;
 
+/// The keys that a request names, in its order. None if their number is wrong, or there are none.
+[[nodiscard]] std::vector<std::string_view> keys_of(const Command& command,
+                                                    std::span<const std::string_view> arguments);
+
 // Each in a source of its own.
 [[nodiscard]] std::span<const Command> string_commands() noexcept;
+[[nodiscard]] std::span<const Command> number_commands() noexcept;
 [[nodiscard]] std::span<const Command> key_commands() noexcept;
+[[nodiscard]] std::span<const Command> expiry_commands() noexcept;
+[[nodiscard]] std::span<const Command> several_keys_commands() noexcept;
+[[nodiscard]] std::span<const Command> all_keys_commands() noexcept;
 [[nodiscard]] std::span<const Command> hash_commands() noexcept;
+[[nodiscard]] std::span<const Command> hash_change_commands() noexcept;
 [[nodiscard]] std::span<const Command> sorted_set_commands() noexcept;
+[[nodiscard]] std::span<const Command> sorted_set_range_commands() noexcept;
+[[nodiscard]] std::span<const Command> transaction_commands() noexcept;
+[[nodiscard]] std::span<const Command> script_commands() noexcept;
 [[nodiscard]] std::span<const Command> connection_commands() noexcept;
+[[nodiscard]] std::span<const Command> client_commands() noexcept;
+[[nodiscard]] std::span<const Command> config_commands() noexcept;
+[[nodiscard]] std::span<const Command> info_commands() noexcept;
 
 /// Without regard to upper and lower case; `lower` is in lower case.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view lower) noexcept;
@@ -80,6 +113,8 @@ inline constexpr const char* kNotAnInteger = "ERR value is not an integer or out
 inline constexpr const char* kSyntaxError = "ERR syntax error";
 inline constexpr const char* kTooLong =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+inline constexpr const char* kTooManyChanges =
+    "ERR the transaction would change over 16 keys, which is the limit: nothing has happened";
 inline constexpr const char* kMarked =
     "ERR a string cannot begin with the mark of a hash or a sorted set";
 

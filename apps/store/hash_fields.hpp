@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dunlin::app::resp {
 
@@ -29,6 +31,25 @@ class HashFields {
 
  private:
   std::string_view rest_;
+};
+
+/// The fields that a command names, each once. They are sorted, and not hashed: a client can choose
+/// names that all have one hash.
+class NamedFields {
+ public:
+  struct Field {
+    std::string_view name;
+    std::optional<std::string_view> value;  // the last one that the command gives it; or the hash's
+    bool is_in_hash = false;
+  };
+
+  /// `words` are names, or, with a step of 2, names and values in turn.
+  NamedFields(std::span<const std::string_view> words, std::size_t step);
+  /// Null if the command does not name it.
+  [[nodiscard]] Field* find(std::string_view name) noexcept;
+
+ private:
+  std::vector<Field> fields_;
 };
 
 }  // namespace dunlin::app::resp

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "store/key_values.hpp"
+#include "store/multi.hpp"
 
 namespace dunlin::app::resp {
 
@@ -33,6 +36,29 @@ struct Job {
   std::uint32_t step = 0;
   std::int64_t number = 0;
   std::string scratch;
+  std::vector<std::string> found;  // keys that a scan has found
+  std::vector<TransactionKey> keys;
+  std::unique_ptr<Transaction> transaction;  // of EXEC
+
+  /// The place of a key among those of the transaction, to which it is added.
+  std::size_t add_key(std::string_view key) {
+    const auto at = std::ranges::find(keys, key, &TransactionKey::key);
+    if (at != keys.end()) return static_cast<std::size_t>(at - keys.begin());
+    keys.push_back({.key = key});
+    return keys.size() - 1;
+  }
+  /// On the keys that were added; `decide` gets the job.
+  void order_transaction(Order::DecideKeys decide) noexcept {
+    order.kind = Order::Kind::transact;
+    order.keys = keys;
+    order.decide_keys = decide;
+    order.context = this;
+  }
+  void order_update(Order::Decide decide) noexcept {
+    order.kind = Order::Kind::update;
+    order.decide = decide;
+    order.context = this;
+  }
 
   void reset() noexcept {
     command = nullptr;
@@ -46,6 +72,9 @@ struct Job {
     step = 0;
     number = 0;
     scratch.clear();
+    found.clear();
+    keys.clear();
+    transaction.reset();
   }
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,16 @@ struct Change {
   std::uint64_t ttl_ns = kKeepTtl;
 };
 
+/// A key of a transaction: as it is, and what becomes of it.
+struct TransactionKey {
+  std::string_view key;
+  bool found = false;
+  std::string_view value = {};  // stays until the next decision, or the call's end
+  std::uint64_t ttl_ns = kForeverNs;
+  std::uint64_t version = 0;
+  Change change = {};
+};
+
 /// The request.
 struct Order {
   enum class Kind : std::uint8_t {
@@ -36,20 +47,26 @@ struct Order {
     insert,   // only if the key is absent
     replace,  // only if it is there
     erase,
-    update,  // as `decide` says, with no other change of the key in between
-    expire,  // sets the time to live
-    count,   // of all keys
-    scan     // of some keys, behind the cursor
+    update,   // as `decide` says, with no other change of the key in between
+    expire,   // sets the time to live
+    count,    // of all keys
+    scan,     // of some keys, behind the cursor
+    transact  // as `decide_keys` says, with no other change of the keys in between
   };
   using Decide = Change (*)(void* context, std::optional<std::string_view> current);
+  /// Fills in the changes of the keys; returns false if none of them is to happen.
+  using DecideKeys = bool (*)(void* context, std::span<TransactionKey> keys);
 
   Kind kind = Kind::get;
   std::string_view key = {};
   std::string_view value = {};
   std::uint64_t ttl_ns = kForeverNs;
-  Decide decide = nullptr;  // may be called more than once
+  Decide decide = nullptr;           // may be called more than once
+  DecideKeys decide_keys = nullptr;  // may be called more than once
+  std::span<TransactionKey> keys = {};
   void* context = nullptr;
   std::uint64_t cursor = 0;
+  bool with_values = false;  // of a scan
 };
 
 enum class Ending : std::uint8_t {
@@ -58,7 +75,10 @@ enum class Ending : std::uint8_t {
   no_room,    // that member has no memory left
   too_large,  // the key, or the value
   bad_cursor,
-  stopped  // this process is no member any more, or the store is another one's
+  conflict,    // other calls have changed the keys of a transaction again and again
+  too_many,    // keys of a transaction
+  undeclared,  // a script has not named the key
+  stopped      // this process is no member any more, or the store is another one's
 };
 
 /// One call at a time. The values that it found stay from its end until it starts again, or is
@@ -82,12 +102,15 @@ class Call {
   [[nodiscard]] virtual bool changed() const = 0;
   [[nodiscard]] virtual std::string_view value() const = 0;
   [[nodiscard]] virtual std::uint64_t ttl_ns() const = 0;
+  /// Each change gives the key a higher one; 0: it is absent.
+  [[nodiscard]] virtual std::uint64_t version() const = 0;
   [[nodiscard]] virtual std::uint64_t keys() const = 0;  // of a count
   // Of a scan: where it goes on (0: it is over), and the keys. If a member is lost, it goes on
   // behind that member.
   [[nodiscard]] virtual std::uint64_t cursor() const = 0;
   [[nodiscard]] virtual std::size_t entries() const = 0;
   [[nodiscard]] virtual std::string_view entry_key(std::size_t i) const = 0;
+  [[nodiscard]] virtual std::string_view entry_value(std::size_t i) const = 0;
 
   std::function<void(Call&)> on_end;
   void* owner = nullptr;  // the caller's

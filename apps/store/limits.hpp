@@ -12,6 +12,9 @@ inline constexpr std::size_t kMaxArgumentBytes = std::size_t{1} << 20;  // a val
 inline constexpr std::size_t kMaxRequestBytes = std::size_t{8} << 20;   // all arguments together
 inline constexpr std::size_t kMaxInlineBytes = std::size_t{1} << 16;    // a request in one line
 inline constexpr std::size_t kMaxHeaderBytes = 32;                      // "*3" or "$1048576"
+// A request over these limits is read to its end and refused; one over those ends the connection.
+inline constexpr std::size_t kMaxRefusedArguments = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxRefusedBytes = std::size_t{1} << 29;  // of an argument
 // Of clients that have not given the password yet.
 inline constexpr std::size_t kMaxStrangerArguments = 10;
 inline constexpr std::size_t kMaxStrangerArgumentBytes = std::size_t{1} << 14;
@@ -20,9 +23,16 @@ inline constexpr std::size_t kInputBytes = std::size_t{1}
                                            << 14;  // of a connection's buffer at first
 inline constexpr std::size_t kMaxBacklog = std::size_t{1} << 18;     // replies that wait to be sent
 inline constexpr std::size_t kMaxReplyBytes = std::size_t{8} << 20;  // the values of one HMGET
-inline constexpr std::size_t kMaxPatternBytes = 512;     // SCAN MATCH; all of one CONFIG GET
-inline constexpr std::size_t kMaxClientNameBytes = 256;  // CLIENT SETNAME
-inline constexpr std::uint32_t kMaxJobs = 64;            // commands of one connection under way
+inline constexpr std::size_t kMaxTransactionWork = std::size_t{64} << 20;  // bytes of values
+inline constexpr std::size_t kMaxScriptBytes = std::size_t{1} << 16;       // of a script's text
+inline constexpr std::size_t kMaxScripts = 1024;                           // that a server keeps
+inline constexpr std::size_t kMaxScriptsBytes = std::size_t{8} << 20;      // of all their texts
+inline constexpr std::size_t kMaxScriptMemory = std::size_t{8} << 20;      // while it runs
+inline constexpr std::uint64_t kMaxScriptNs = 100'000'000;                 // of processor time
+inline constexpr std::size_t kMaxPatternBytes = 512;        // SCAN MATCH; all of one CONFIG GET
+inline constexpr std::size_t kMaxElementPatternBytes = 64;  // HSCAN MATCH: a hash is one step
+inline constexpr std::size_t kMaxClientNameBytes = 256;     // CLIENT SETNAME
+inline constexpr std::uint32_t kMaxJobs = 64;               // commands of one connection under way
 inline constexpr std::uint32_t kMaxCalls = 1024;    // calls on the store under way, of all clients
 inline constexpr std::uint32_t kMaxScanSteps = 64;  // that one SCAN takes at most
 inline constexpr int kMaxEvents = 256;              // of clients, in one turn of the loop

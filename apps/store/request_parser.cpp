@@ -1,5 +1,6 @@
 #include "store/request_parser.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 
@@ -82,6 +83,7 @@ void RequestParser::next() noexcept {
   at_ = searched_ = 0;
   needed_ = 1;
   left_ = length_ = kUnknown;
+  refuses_ = false;
   pieces_.clear();
   arguments_.clear();
   if (pieces_.capacity() > kKeptPieces) {
@@ -92,18 +94,50 @@ void RequestParser::next() noexcept {
 
 RequestParser::Parsed RequestParser::parse(std::string_view bytes) {
   if (bytes.empty()) return Parsed::part;
+  if (refuses_) return skip(bytes);
   return bytes.front() == '*' ? parse_array(bytes) : parse_line(bytes);
+}
+
+/// Finds the end of a request that is over a limit. All bytes before that can be dropped.
+RequestParser::Parsed RequestParser::skip(std::string_view bytes) {
+  at_ = 0;
+  for (; left_ > 0; --left_) {
+    if (length_ == kUnknown) {
+      const Header header = read_length(bytes);
+      if (header == Header::mistake) return Parsed::mistake;
+      if (header == Header::part) break;
+      length_ += 2;  // the line end, of which nobody looks whether it is one
+    }
+    const std::size_t there = std::min(length_, bytes.size() - at_);
+    at_ += there;
+    length_ -= there;
+    if (length_ > 0) break;
+    length_ = kUnknown;
+  }
+  needed_ = bytes.size() - at_ + 1;
+  if (left_ == 0) return Parsed::refused;
+  return at_ > 0 ? Parsed::skipped : Parsed::part;
+}
+
+void RequestParser::refuse(std::string text) {
+  if (!refuses_) mistake_ = "ERR " + std::move(text);
+  refuses_ = true;
 }
 
 RequestParser::Parsed RequestParser::parse_array(std::string_view bytes) {
   if (left_ == kUnknown) {
     const Header header = read_count(bytes);
     if (header != Header::number) return header == Header::part ? Parsed::part : Parsed::mistake;
+    if (refuses_) return Parsed::skipped;
   }
   while (left_ > 0) {
     if (length_ == kUnknown) {
       const Header header = read_length(bytes);
       if (header != Header::number) return header == Header::part ? Parsed::part : Parsed::mistake;
+      if (refuses_) {
+        length_ += 2;
+        return Parsed::skipped;
+      }
     }
     needed_ = at_ + length_ + 2;
     if (bytes.size() < needed_) return Parsed::part;
@@ -140,13 +174,19 @@ RequestParser::Header RequestParser::read_header(std::string_view bytes, const c
   return Header::number;
 }
 
+static_assert(kMaxArguments == 65536 && kMaxArgumentBytes == 1048576 && kMaxRequestBytes == 8388608,
+              "as the errors say");
+
 RequestParser::Header RequestParser::read_count(std::string_view bytes) {
   long long count = 0;
   const Header header = read_header(bytes, "too big mbulk count string", count);
   if (header != Header::number) return header;
-  if (count > static_cast<long long>(kMaxArguments)) return fail_header("invalid multibulk length");
+  if (count > static_cast<long long>(kMaxRefusedArguments))
+    return fail_header("invalid multibulk length");
   if (stranger_ && count > static_cast<long long>(kMaxStrangerArguments))
     return fail_header("unauthenticated multibulk length");
+  if (count > static_cast<long long>(kMaxArguments))
+    refuse("the request has over 65536 arguments, which is the limit");
   left_ = count > 0 ? static_cast<std::size_t>(count) : 0;
   return Header::number;
 }
@@ -164,12 +204,16 @@ RequestParser::Header RequestParser::read_length(std::string_view bytes) {
   long long length = 0;
   const Header header = read_header(bytes, "too big bulk count string", length);
   if (header != Header::number) return header;
-  if (length < 0 || length > static_cast<long long>(kMaxArgumentBytes))
+  if (length < 0 || length > static_cast<long long>(kMaxRefusedBytes))
     return fail_header("invalid bulk length");
   if (stranger_ && length > static_cast<long long>(kMaxStrangerArgumentBytes))
     return fail_header("unauthenticated bulk length");
   length_ = static_cast<std::size_t>(length);
-  if (at_ + length_ > kMaxRequestBytes) return fail_header("too big request");
+  if (length_ > kMaxArgumentBytes) {
+    refuse("a value or key has over 1048576 bytes, which is the limit");
+  } else if (!refuses_ && at_ + length_ > kMaxRequestBytes) {
+    refuse("the request has over 8388608 bytes, which is the limit");
+  }
   return Header::number;
 }
 

@@ -19,6 +19,8 @@ namespace dunlin::app::resp {
 ///       case Parsed::request: use(parser.arguments()); bytes = bytes.substr(parser.bytes());
 ///                             parser.next(); break;
 ///       case Parsed::part:    // call again with more bytes behind these; they may have moved
+///       case Parsed::skipped: // drop parser.bytes() bytes, and call again: it is over a limit
+///       case Parsed::refused: // reply with parser.mistake(); bytes() and next() as of a request
 ///       case Parsed::mistake: // reply with parser.mistake(), and close the connection
 ///     }
 ///
@@ -27,7 +29,7 @@ namespace dunlin::app::resp {
 ///  RSP-P2  The requests found do not depend on how the bytes were cut.
 class RequestParser {
  public:
-  enum class Parsed : std::uint8_t { request, part, mistake };
+  enum class Parsed : std::uint8_t { request, part, skipped, refused, mistake };
 
   /// `bytes` begins with the first byte of the request; what an earlier call has seen of it is
   /// unchanged.
@@ -54,6 +56,8 @@ class RequestParser {
   };
 
   Parsed parse_array(std::string_view bytes);
+  Parsed skip(std::string_view bytes);
+  void refuse(std::string text);
   Parsed parse_line(std::string_view bytes);
   bool split_line(std::string_view line);
   Header read_header(std::string_view bytes, const char* too_long, long long& number);
@@ -71,6 +75,7 @@ class RequestParser {
   std::size_t left_ = kUnknown;    // arguments still to come
   std::size_t length_ = kUnknown;  // of the argument at at_
   bool stranger_ = false;
+  bool refuses_ = false;  // the request is over a limit: its bytes are not kept
   std::vector<Piece> pieces_;
   std::vector<std::string_view> arguments_;
   std::string words_;  // of a line, without quotes and escapes

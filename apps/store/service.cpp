@@ -1,6 +1,9 @@
 #include "store/service.hpp"
 
 #include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
 
 #include "store/limits.hpp"
 #include "store/session.hpp"
@@ -12,10 +15,20 @@ constexpr std::size_t kKeptJobs = 4096;
 constexpr std::size_t kKeptScratchBytes = 4096;
 constexpr std::size_t kKeptArguments = 64;
 
+std::string random_id() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 5; ++i) id += fmt::format("{:08x}", random());
+  return id;
+}
+
 }  // namespace
 
 Service::Service(KeyValues& values, ServiceOptions options)
-    : values_(values), options_(std::move(options)), started_ms_(values.unix_ms()) {}
+    : values_(values),
+      options_(std::move(options)),
+      started_ms_(values.unix_ms()),
+      run_id_(random_id()) {}
 
 bool Service::is_password(std::string_view text) const noexcept {
   const std::string& right = options_.password;
@@ -33,7 +46,15 @@ void Service::make_runnable(Session& session) {
   runnable_.push_back(&session);
 }
 
+void Service::add(Session& session) {
+  sessions_.emplace(session.id(), &session);
+  ++counters_.connections;
+  ++counters_.clients;
+}
+
 void Service::forget(Session& session) noexcept {
+  sessions_.erase(session.id());
+  --counters_.clients;
   std::erase(runnable_, &session);
   std::erase(waiters_, &session);
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "store/job.hpp"
 #include "store/key_values.hpp"
+#include "store/scripts.hpp"
 
 namespace dunlin::app::resp {
 
@@ -41,6 +43,11 @@ class Service {
   [[nodiscard]] KeyValues& values() const noexcept { return values_; }
   [[nodiscard]] const ServiceOptions& options() const noexcept { return options_; }
   [[nodiscard]] ServiceCounters& counters() noexcept { return counters_; }
+  /// All but those that say what is now.
+  void reset_counters() noexcept { counters_ = {.clients = counters_.clients}; }
+  /// 40 hexadecimal digits, which no other server has.
+  [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
+  [[nodiscard]] Scripts& scripts() noexcept { return scripts_; }
   [[nodiscard]] std::uint64_t started_ms() const noexcept { return started_ms_; }
   /// Takes as long whatever the two have in common.
   [[nodiscard]] bool is_password(std::string_view text) const noexcept;
@@ -53,7 +60,12 @@ class Service {
   }
   [[nodiscard]] bool has_runnable() const noexcept { return !runnable_.empty(); }
   void make_runnable(Session& session);
+  void add(Session& session);
   void forget(Session& session) noexcept;
+  /// By their numbers.
+  [[nodiscard]] const std::map<std::uint64_t, Session*>& sessions() const noexcept {
+    return sessions_;
+  }
 
   // --- for sessions ------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Job> take_job();
@@ -70,6 +82,9 @@ class Service {
   ServiceOptions options_;
   ServiceCounters counters_;
   std::uint64_t started_ms_;
+  std::string run_id_;
+  Scripts scripts_;
+  std::map<std::uint64_t, Session*> sessions_;
   std::size_t input_bytes_ = 0;
   std::vector<std::unique_ptr<Call>> calls_;  // all
   std::vector<Call*> free_calls_;

@@ -17,6 +17,13 @@ bool reply_mistake(Job& job, Reply& reply) {
   return true;
 }
 
+/// The request is not there any more.
+bool reply_too_long(Job& job, Reply& reply) {
+  reply.error(job.session->mistake());
+  if (job.session->in_multi()) job.session->transaction().broken = true;
+  return true;
+}
+
 bool reply_unknown(Job& job, Reply& reply) {
   std::string text =
       "ERR unknown command '" + printable_word(job.arguments[0]) + "', with args beginning with: ";
@@ -46,36 +53,50 @@ bool reply_to_browser(Job& job, Reply& reply) {
   return true;
 }
 
+bool reply_queued(Job& job, Reply& reply) {
+  Transaction& transaction = job.session->transaction();
+  if (transaction.refused) {
+    reply.error("EXECABORT MULTI was refused, so this command is not carried out");
+  } else if (const char* const wrong =
+                 transaction.queue(*find_command(job.arguments[0]), job.arguments)) {
+    reply.error(wrong);
+  } else {
+    reply.simple("QUEUED");
+  }
+  return true;
+}
+
+bool reply_not_in_multi(Job&, Reply& reply) {
+  reply.error("ERR Command not allowed inside a transaction");
+  return true;
+}
+
 constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, reply_mistake};
+constexpr Command kRefused{"", -1, Command::Shape::at_once, false, nullptr, reply_too_long};
 constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, nullptr, reply_unknown};
 constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, nullptr, reply_wrong_arity};
 constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, nullptr, reply_no_password};
 constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, nullptr, reply_to_browser};
+constexpr Command kQueue{"", -1, Command::Shape::at_once, false, nullptr, reply_queued};
+constexpr Command kNotInMulti{"", -1, Command::Shape::at_once, false, nullptr, reply_not_in_multi};
 
 /// A scan goes on behind a member that has failed, and whose keys are gone.
 bool is_passed_over(const Job& job, Ending ending) noexcept {
   return ending == Ending::lost && job.order.kind == Order::Kind::scan;
 }
 
-bool arity_fits(const Command& command, std::size_t words) noexcept {
-  const auto count = static_cast<int>(words);
-  return command.arity >= 0 ? count == command.arity : count >= -command.arity;
-}
-
 }  // namespace
 
 Session::Session(Service& service, std::uint64_t id)
-    : service_(service), id_(id), authenticated_(service.options().password.empty()) {
-  parser_.set_stranger(!authenticated_);
-  ++service_.counters().connections;
-  ++service_.counters().clients;
+    : service_(service), id_(id), began_ms_(service.values().unix_ms()), asked_ms_(began_ms_) {
+  reset();
+  service_.add(*this);
 }
 
 Session::~Session() {
   while (jobs_ > 0) pop();
   drop_input();
   service_.forget(*this);
-  --service_.counters().clients;
 }
 
 void Session::authenticate() noexcept {
@@ -147,6 +168,12 @@ bool Session::find_request() {
     switch (parser_.parse({input_.get() + begin_, end_ - begin_})) {
       case RequestParser::Parsed::part:
         return false;
+      case RequestParser::Parsed::skipped:
+        begin_ += parser_.bytes();
+        break;
+      case RequestParser::Parsed::refused:
+        command_ = &kRefused;
+        return true;
       case RequestParser::Parsed::mistake:
         command_ = &kMistake;
         return true;
@@ -162,18 +189,43 @@ bool Session::find_request() {
   return true;
 }
 
+/// A refused command breaks the transaction that it belongs to, a refused MULTI the one that its
+/// client takes for begun: nothing of such a transaction is carried out.
 const Command* Session::choose_command() {
-  const std::span<const std::string_view> words = parser_.arguments();
   ++service_.counters().commands;
-  const Command* const command = find_command(words[0]);
+  asked_ms_ = service_.values().unix_ms();
+  const Command* const command = find_command(parser_.arguments()[0]);
+  const Command* const refusal = choose_refusal(command);
+  if (refusal == &kNoPassword) return refusal;
+  const bool is_multi = is_word(parser_.arguments()[0], "multi");
+  if (refusal != nullptr && (is_multi || in_multi())) {
+    if (!in_multi()) transaction().refused = true;
+    transaction().open = transaction().broken = true;
+  }
+  if (refusal != nullptr) return refusal;
+  const bool waits = command->within_multi != Command::WithinMulti::acts;
+  return in_multi() && waits ? &kQueue : command;
+}
+
+/// Null if the command can be carried out.
+const Command* Session::choose_refusal(const Command* command) const {
+  const std::span<const std::string_view> words = parser_.arguments();
   if (command == nullptr)
     return is_word(words[0], "post") || is_word(words[0], "host:") ? &kBrowser : &kUnknown;
   if (!arity_fits(*command, words.size())) return &kWrongArity;
   if (!authenticated_ && !command->open_to_strangers) return &kNoPassword;
-  if (command->shape == Command::Shape::each_key &&
-      (words.size() - 1) % command->words_of_part != 0)
-    return &kWrongArity;
-  return command;
+  const bool is_allowed = command->within_multi == Command::WithinMulti::acts ||
+                          (command->within_multi == Command::WithinMulti::waits &&
+                           command->shape != Command::Shape::all_keys);
+  return in_multi() && !is_allowed ? &kNotInMulti : nullptr;
+}
+
+void Session::reset() {
+  authenticated_ = service_.options().password.empty();
+  parser_.set_stranger(!authenticated_);
+  take_transaction();
+  protocol = Protocol::resp2;
+  name.clear();
 }
 
 void Session::finish_request() {
@@ -192,6 +244,7 @@ bool Session::start_next() {
       return true;
     case Command::Shape::each_key:
       return start_each_key();
+    case Command::Shape::several_keys:
     case Command::Shape::all_keys:
       if (jobs_ > 0) return false;
       break;
@@ -243,8 +296,9 @@ bool Session::conflicts(const Command& command, std::size_t key_hash) const noex
   for (std::size_t i = 0; i < jobs_; ++i) {
     const Job& job = *queue_[(first_ + i) % kMaxJobs];
     const bool done = job.state == Job::State::ended && !job.command->several_steps;
-    if (done || job.key_hash != key_hash) continue;
-    if (command.changes || job.command->changes) return true;
+    const bool is_on_all = job.command->shape != Command::Shape::one_key;
+    if (done || (!is_on_all && job.key_hash != key_hash)) continue;
+    if (job.command->changes || (command.changes && !is_on_all)) return true;
   }
   return false;
 }
@@ -253,7 +307,9 @@ bool Session::start_job(const Command& command, std::span<const std::string_view
   if (jobs_ == kMaxJobs) return false;
   std::size_t key_hash = 0;
   if (command.shape == Command::Shape::one_key) {
-    key_hash = jobs_ > 0 || command.several_steps ? std::hash<std::string_view>()(arguments[1]) : 0;
+    key_hash = jobs_ > 0 || command.several_steps
+                   ? std::hash<std::string_view>()(arguments[command.first_key])
+                   : 0;
     if (jobs_ > 0 && conflicts(command, key_hash)) return false;
   }
   Call* const call = service_.take_call(*this);
@@ -267,7 +323,7 @@ bool Session::start_job(const Command& command, std::span<const std::string_view
   job.key_hash = key_hash;
   job.call = call;
   call->owner = &job;
-  if (command.shape == Command::Shape::one_key) job.order.key = arguments[1];
+  if (command.shape == Command::Shape::one_key) job.order.key = arguments[command.first_key];
   job.error = command.begin(job);
   if (job.error != nullptr) {
     job.state = Job::State::ended;
@@ -289,7 +345,8 @@ void Session::start_call(Job& job) {
 /// Replies of what has ended, as far as nothing before it is under way (RSP-C1).
 void Session::retire() {
   while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_)) {
-    if (conclude(head())) {
+    Reply reply(output_, protocol);
+    if (conclude(head(), reply)) {
       pop();
     } else {
       start_call(head());
@@ -301,9 +358,7 @@ void Session::retire() {
   }
 }
 
-/// Returns false if there is a further step.
-bool Session::conclude(Job& job) {
-  Reply reply(output_, protocol);
+bool Session::conclude(Job& job, Reply& reply) {
   const Ending ending = job.call->ending();
   if (job.command->is_silent_part) {
     if (job.error != nullptr && tally.error == nullptr) tally.error = job.error;

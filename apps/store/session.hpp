@@ -7,10 +7,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "store/command_table.hpp"
 #include "store/job.hpp"
 #include "store/limits.hpp"
+#include "store/multi.hpp"
 #include "store/reply.hpp"
 #include "store/request_parser.hpp"
 #include "store/service.hpp"
@@ -68,19 +70,40 @@ class Session {
   };
   Tally tally;
   Protocol protocol = Protocol::resp2;
-  std::string name;  // CLIENT SETNAME
+  std::string name;     // CLIENT SETNAME
+  std::string address;  // of the client, for CLIENT LIST
   [[nodiscard]] Service& service() const noexcept { return service_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] const std::string& mistake() const noexcept { return parser_.mistake(); }
   [[nodiscard]] bool authenticated() const noexcept { return authenticated_; }
   void authenticate() noexcept;
   void close_after_reply() noexcept { closing_ = true; }
+  /// Between MULTI and EXEC.
+  [[nodiscard]] bool in_multi() const noexcept { return transaction_ && transaction_->open; }
+  [[nodiscard]] Transaction& transaction() {
+    if (!transaction_) transaction_ = std::make_unique<Transaction>(service_);
+    return *transaction_;
+  }
+  /// Forgets its commands, and the keys that are watched.
+  std::unique_ptr<Transaction> take_transaction() noexcept { return std::move(transaction_); }
+  /// How many commands wait for EXEC.
+  [[nodiscard]] std::size_t queued() const noexcept {
+    return transaction_ ? transaction_->commands().size() : 0;
+  }
+  /// As a new connection.
+  void reset();
+  /// By the clock of KeyValues: the beginning of the connection, and its last request.
+  [[nodiscard]] std::uint64_t began_ms() const noexcept { return began_ms_; }
+  [[nodiscard]] std::uint64_t asked_ms() const noexcept { return asked_ms_; }
+  /// Writes the reply of a job whose call has ended. Returns false if there is a further step.
+  bool conclude(Job& job, Reply& reply);
 
   bool marked_runnable = false;  // the service's
 
  private:
   bool find_request();
   const Command* choose_command();
+  const Command* choose_refusal(const Command* command) const;
   bool start_next();
   bool start_each_key();
   bool start_job(const Command& command, std::span<const std::string_view> arguments);
@@ -88,7 +111,6 @@ class Session {
   void finish_request();
   [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
   void retire();
-  bool conclude(Job& job);
   void start_call(Job& job);
   [[nodiscard]] Job& head() noexcept { return *queue_[first_]; }
   void pop();
@@ -99,7 +121,9 @@ class Session {
   Service& service_;
   std::uint64_t id_;
   RequestParser parser_;
-  bool authenticated_;
+  bool authenticated_ = false;
+  std::uint64_t began_ms_;
+  std::uint64_t asked_ms_;
   bool closing_ = false;
   bool abandoned_ = false;
 
@@ -114,6 +138,7 @@ class Session {
   std::size_t next_part_ = 0;     // each_key: the argument of the next part; 0: not begun
   bool words_in_parser_ = false;  // jobs have arguments in the parser, which is in use until then
   Job at_once_;
+  std::unique_ptr<Transaction> transaction_;  // null: nothing is queued, and nothing watched
 
   std::array<std::unique_ptr<Job>, kMaxJobs> queue_;  // a ring
   std::size_t first_ = 0;

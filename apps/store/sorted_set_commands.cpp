@@ -9,8 +9,11 @@
 #include <string>
 
 #include "store/command_table.hpp"
+#include "store/element_scan.hpp"
+#include "store/real_number.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
+#include "store/sorted_set_value.hpp"
 
 /// Commands on sorted sets, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -18,33 +21,13 @@ namespace {
 
 using Shape = Command::Shape;
 
-constexpr const char* kNotAFloat = "ERR value is not a valid float";
-constexpr const char* kNotABound = "ERR min or max is not a float";
 constexpr const char* kSetTooLarge =
     "ERR the sorted set would be over 1048576 bytes, which is the limit of a value";
 static_assert(kMaxArgumentBytes == 1048576, "as kSetTooLarge says");
 
-bool is_sorted_set(std::string_view value) noexcept { return value.starts_with(kSortedSetMark); }
-
-const char* begin_read_set(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 const char* begin_update_set(Job& job, Order::Decide decide) {
-  job.order.kind = Order::Kind::update;
-  job.order.decide = decide;
-  job.order.context = &job;
+  job.order_update(decide);
   return nullptr;
-}
-
-/// The value of the set, which is empty if there is none; nothing, and an error, if the key has
-/// another type.
-std::optional<std::string_view> set_of(const Call& call, Reply& reply) {
-  if (!call.found()) return std::string_view();
-  if (is_sorted_set(call.value())) return call.value();
-  reply.error(kWrongType);
-  return {};
 }
 
 /// As Redis takes it: what strtod does, without blanks before it.
@@ -129,11 +112,7 @@ const char* add(NamedMembers::Named& named, double score, const AddOptions& opti
 
 Change decide_zadd(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  job.error = nullptr;
-  if (current && !is_sorted_set(*current)) {
-    job.error = kWrongType;
-    return {};
-  }
+  if (refuses_set(job, current)) return {};
   const AddOptions options = options_of(job);
   const auto pairs = std::span<const std::string_view>(job.arguments).subspan(options.first);
   NamedMembers members(pairs.subspan(1), 2);
@@ -192,13 +171,8 @@ bool conclude_zadd(Job& job, Reply& reply) {
 
 Change decide_zrem(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  job.error = nullptr;
   job.number = 0;
-  if (!current) return {};
-  if (!is_sorted_set(*current)) {
-    job.error = kWrongType;
-    return {};
-  }
+  if (refuses_set(job, current) || !current) return {};
   NamedMembers members(std::span<const std::string_view>(job.arguments).subspan(2), 1);
   members.locate(*current);
   job.number = static_cast<std::int64_t>(members.remove());
@@ -234,146 +208,48 @@ bool conclude_zcard(Job& job, Reply& reply) {
   return true;
 }
 
-// --- ranges --------------------------------------------------------------------------------------
-
-struct Bound {
-  double score = 0;
-  bool excluded = false;
-};
-
-/// As Redis takes it: what strtod does, up to a zero byte.
-bool parse_bound(std::string_view text, Bound& bound) {
-  bound.excluded = text.starts_with('(');
-  const std::string copy(text.substr(bound.excluded ? 1 : 0));
-  char* end = nullptr;
-  bound.score = std::strtod(copy.c_str(), &end);
-  return *end == '\0' && !std::isnan(bound.score);
-}
-
-struct Range {
-  Bound least;
-  Bound most;
-  std::int64_t offset = 0;
-  std::int64_t limit = -1;  // negative: none
-  bool with_scores = false;
-
-  [[nodiscard]] bool is_below(double score) const noexcept {
-    return least.excluded ? !(score > least.score) : !(score >= least.score);
-  }
-  [[nodiscard]] bool is_above(double score) const noexcept {
-    return most.excluded ? !(score < most.score) : !(score <= most.score);
-  }
-};
-
-/// The words behind the bounds. Returns an error, or null.
-const char* parse_range_options(const Job& job, Range& range) noexcept {
-  for (std::size_t i = 4; i < job.arguments.size(); ++i) {
-    const std::string_view word = job.arguments[i];
-    if (is_word(word, "withscores")) {
-      range.with_scores = true;
-    } else if (is_word(word, "limit") && i + 2 < job.arguments.size()) {
-      if (!parse_integer(job.arguments[i + 1], range.offset) ||
-          !parse_integer(job.arguments[i + 2], range.limit))
-        return kNotAnInteger;
-      i += 2;
+bool conclude_zmscore(Job& job, Reply& reply) {
+  const auto set = set_of(*job.call, reply);
+  if (!set) return true;
+  const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
+  NamedMembers members(names, 1);
+  members.locate(*set);
+  reply.array(names.size());
+  for (const std::string_view name : names) {
+    if (members[name].is_there) {
+      reply.real(members[name].score);
     } else {
-      return kSyntaxError;
+      reply.null();
     }
   }
-  return nullptr;
+  return true;
 }
 
-const char* parse_range(const Job& job, Range& range) {
-  if (const char* const wrong = parse_range_options(job, range)) return wrong;
-  if (parse_bound(job.arguments[2], range.least) && parse_bound(job.arguments[3], range.most))
-    return nullptr;
-  return kNotABound;
+const char* begin_zscan(Job& job) {
+  ElementScan words;
+  if (const char* const wrong = parse_element_scan(job, words)) return wrong;
+  return words.names_only ? kSyntaxError : begin_read_set(job);
 }
 
-/// The members from the place `first`, up to `count` of them.
-void reply_members(SortedSet first, std::size_t count, bool with_scores, Reply& reply) {
-  const bool in_pairs = with_scores && reply.protocol() == Protocol::resp3;
-  reply.array(with_scores && !in_pairs ? count * 2 : count);
-  for (; count > 0; --count) {
-    const SortedSet::Member member = first.next().value();
-    if (in_pairs) reply.array(2);
-    reply.bulk(member.name);
-    if (with_scores) reply.real(member.score);
-  }
-}
-
-/// The first member in the range, and how many there are.
-std::pair<SortedSet, std::size_t> find_range(std::string_view set, const Range& range) noexcept {
-  SortedSet first(set);
-  SortedSet at = first;
-  auto member = at.next();
-  for (; member && range.is_below(member->score); member = at.next()) first = at;
+/// All members at once, as Redis does with a small set.
+bool conclude_zscan(Job& job, Reply& reply) {
+  const auto set = set_of(*job.call, reply);
+  if (!set) return true;
+  ElementScan words;
+  static_cast<void>(parse_element_scan(job, words));  // the beginning has looked
+  Reply elements(job.scratch, Protocol::resp2);       // scores are strings in each protocol
   std::size_t count = 0;
-  for (; member && !range.is_above(member->score); member = at.next()) ++count;
-  return {first, count};
-}
-
-const char* begin_zrangebyscore(Job& job) {
-  Range range;
-  if (const char* const wrong = parse_range(job, range)) return wrong;
-  return begin_read_set(job);
-}
-
-bool conclude_zrangebyscore(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
-  if (!set) return true;
-  Range range;
-  static_cast<void>(parse_range(job, range));  // the beginning has looked
-  auto [first, count] = find_range(*set, range);
-  // Redis passes over as many as there are if the offset is negative.
-  const std::size_t skipped =
-      range.offset < 0 ? count : std::min(count, static_cast<std::size_t>(range.offset));
-  for (std::size_t i = 0; i < skipped; ++i) static_cast<void>(first.next());
-  count -= skipped;
-  if (range.limit >= 0) count = std::min(count, static_cast<std::size_t>(range.limit));
-  reply_members(first, count, range.with_scores, reply);
-  return true;
-}
-
-const char* begin_zcount(Job& job) {
-  Range range;
-  if (const char* const wrong = parse_range(job, range)) return wrong;
-  return begin_read_set(job);
-}
-
-bool conclude_zcount(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
-  if (!set) return true;
-  Range range;
-  static_cast<void>(parse_range(job, range));  // the beginning has looked
-  reply.integer(static_cast<std::int64_t>(find_range(*set, range).second));
-  return true;
-}
-
-const char* begin_zrange(Job& job) {
-  std::int64_t number = 0;
-  for (std::size_t i = 4; i < job.arguments.size(); ++i)
-    if (!is_word(job.arguments[i], "withscores")) return kSyntaxError;
-  if (!parse_integer(job.arguments[2], number) || !parse_integer(job.arguments[3], number))
-    return kNotAnInteger;
-  return begin_read_set(job);
-}
-
-bool conclude_zrange(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
-  if (!set) return true;
-  const auto size = static_cast<std::int64_t>(SortedSet::count(*set));
-  std::int64_t from = 0;
-  std::int64_t to = 0;
-  static_cast<void>(parse_integer(job.arguments[2], from));  // the beginning has looked
-  static_cast<void>(parse_integer(job.arguments[3], to));
-  if (from < 0) from = std::max<std::int64_t>(from + size, 0);
-  if (to < 0) to += size;
-  to = std::min(to, size - 1);
-  SortedSet first(*set);
-  for (std::int64_t i = 0; i < from && i < size; ++i) static_cast<void>(first.next());
-  const std::size_t count = from > to ? 0 : static_cast<std::size_t>(to - from + 1);
-  reply_members(first, count, job.arguments.size() > 4, reply);
+  SortedSet members(*set);
+  while (const auto member = members.next()) {
+    if (!words.is_first || !matches(words.pattern, member->name)) continue;
+    elements.bulk(member->name);
+    elements.real(member->score);
+    count += 2;
+  }
+  reply.array(2);
+  reply.bulk("0");
+  reply.array(count);
+  reply.raw(job.scratch);
   return true;
 }
 
@@ -383,10 +259,8 @@ constexpr std::array kSortedSetCommands{
     Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_zrem},
     Command{"zscore", 3, Shape::one_key, false, begin_read_set, conclude_zscore},
     Command{"zcard", 2, Shape::one_key, false, begin_read_set, conclude_zcard},
-    Command{"zcount", 4, Shape::one_key, false, begin_zcount, conclude_zcount},
-    Command{"zrange", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
-    Command{"zrangebyscore", -4, Shape::one_key, false, begin_zrangebyscore,
-            conclude_zrangebyscore}};
+    Command{"zmscore", -3, Shape::one_key, false, begin_read_set, conclude_zmscore},
+    Command{"zscan", -3, Shape::one_key, false, begin_zscan, conclude_zscan}};
 
 }  // namespace
 

@@ -18,44 +18,32 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::uint64_t ttl_of(std::uint64_t ttl_ns) noexcept {
-  if (ttl_ns == kForeverNs) return kNoExpiry;
-  return ttl_ns == kKeepTtl ? kKeepExpiry : ttl_ns;
-}
-
-Ending ending_of(remote::Status status) noexcept {
-  switch (status) {
-    case remote::Status::ok:
-      return Ending::ok;
-    case remote::Status::lost:
-      return Ending::lost;
-    case remote::Status::no_room:
-    case remote::Status::full:
-      return Ending::no_room;
-    case remote::Status::too_long:
-      return Ending::too_large;
-    default:
-      return Ending::stopped;
-  }
-}
-
 class StoreCall final : public Call {
  public:
-  explicit StoreCall(Store& store)
-      : store_(store), operation_(std::make_unique<StoreOperation>(store)) {}
+  StoreCall(Store& store, StoreTransacts& transacts)
+      : store_(store), transacts_(transacts), operation_(std::make_unique<StoreOperation>(store)) {}
+  ~StoreCall() override { forget_transact(); }
 
   bool start(const Order& order) override {
     order_ = order;
     ending_ = nullptr;
+    transact_.reset();
     switch (order.kind) {
       case Order::Kind::count:
         // NOLINTNEXTLINE(modernize-make-unique): what count() returns cannot be moved
         count_.reset(new StoreOperation(store_.count()));
         return wait_for(*count_);
       case Order::Kind::scan:
-        if (!scan_) scan_ = std::make_unique<StoreScan>(store_, ScanOptions{.values = false});
+        if (!scan_)
+          scan_ = std::make_unique<StoreScan>(store_, ScanOptions{.values = order.with_values});
         scan_->step(order.cursor);
         return wait_for(*scan_);
+      case Order::Kind::transact:
+        transact_ = std::make_unique<StoreTransact>(store_);
+        transact_->start(order);
+        if (transact_->advance()) return true;
+        transacts_.push_back({transact_.get(), this});
+        return false;
       default:
         start_operation();
         return wait_for(*operation_);
@@ -68,10 +56,12 @@ class StoreCall final : public Call {
       operation_ = std::make_unique<StoreOperation>(store_);
     count_.reset();
     scan_.reset();
+    forget_transact();
     ending_ = nullptr;
   }
 
   [[nodiscard]] Ending ending() const override {
+    if (transact_) return transact_->ending();
     if (ending_ == nullptr) return Ending::ok;
     const Ending ending = ending_of(ending_->status());
     return ending == Ending::too_large && scan_ ? Ending::bad_cursor : ending;
@@ -82,14 +72,23 @@ class StoreCall final : public Call {
   [[nodiscard]] std::uint64_t ttl_ns() const override {
     return operation_->ttl_ns() == kNoExpiry ? kForeverNs : operation_->ttl_ns();
   }
+  [[nodiscard]] std::uint64_t version() const override { return operation_->version(); }
   [[nodiscard]] std::uint64_t keys() const override { return count_ ? count_->keys() : 0; }
   [[nodiscard]] std::uint64_t cursor() const override { return scan_ ? scan_->cursor() : 0; }
   [[nodiscard]] std::size_t entries() const override { return scan_ ? scan_->size() : 0; }
   [[nodiscard]] std::string_view entry_key(std::size_t i) const override {
     return text_of((*scan_)[i].key);
   }
+  [[nodiscard]] std::string_view entry_value(std::size_t i) const override {
+    return text_of((*scan_)[i].value);
+  }
 
  private:
+  void forget_transact() noexcept {
+    std::erase_if(transacts_, [&](const auto& one) { return one.call == this; });
+    transact_.reset();
+  }
+
   bool wait_for(remote::InFlight& operation) {
     ending_ = &operation;
     if (operation.finished()) return true;
@@ -100,7 +99,7 @@ class StoreCall final : public Call {
   void start_operation() noexcept {
     const StoreKey key(order_.key);
     const auto value = bytes_of(order_.value);
-    const std::uint64_t ttl_ns = ttl_of(order_.ttl_ns);
+    const std::uint64_t ttl_ns = expiry_of(order_.ttl_ns);
     switch (order_.kind) {
       case Order::Kind::put:
         return store_.put(*operation_, key, value, ttl_ns);
@@ -126,7 +125,7 @@ class StoreCall final : public Call {
         order_.decide(order_.context, current ? std::optional(text_of(*current)) : std::nullopt);
     switch (change.action) {
       case Change::Action::put:
-        return StoreUpdate::put(bytes_of(change.value), ttl_of(change.ttl_ns));
+        return StoreUpdate::put(bytes_of(change.value), expiry_of(change.ttl_ns));
       case Change::Action::erase:
         return StoreUpdate::erase();
       case Change::Action::keep:
@@ -136,19 +135,36 @@ class StoreCall final : public Call {
   }
 
   Store& store_;
+  StoreTransacts& transacts_;
   Order order_;
   std::unique_ptr<StoreOperation> operation_;
   std::unique_ptr<StoreOperation> count_;
   std::unique_ptr<StoreScan> scan_;
+  std::unique_ptr<StoreTransact> transact_;
   remote::InFlight* ending_ = nullptr;  // the one that was started last
 };
 
 }  // namespace
 
-std::unique_ptr<Call> StoreValues::make_call() { return std::make_unique<StoreCall>(store_); }
+std::unique_ptr<Call> StoreValues::make_call() {
+  return std::make_unique<StoreCall>(store_, transacts_);
+}
 
+/// A transaction that rests is work to be done, so that nobody sleeps meanwhile.
 std::size_t StoreValues::poll() {
-  const std::size_t done = store_.poll();
+  std::size_t done = store_.poll();
+  for (std::size_t i = 0; i < transacts_.size();) {
+    const UnderWay one = transacts_[i];
+    if (!one.transact->advance()) {
+      done += one.transact->rests() ? 1 : 0;
+      ++i;
+      continue;
+    }
+    transacts_[i] = transacts_.back();
+    transacts_.pop_back();
+    ++done;
+    one.call->on_end(*one.call);
+  }
   if (store_.progress().stopped()) throw Error("store: " + store_.progress().why_stopped());
   return done;
 }

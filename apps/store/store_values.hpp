@@ -9,8 +9,16 @@
 #include <dunlin/store.hpp>
 
 #include "store/key_values.hpp"
+#include "store/store_transact.hpp"
 
 namespace dunlin::app::resp {
+
+/// A transaction under way, and the call that waits for it.
+struct UnderWay {
+  StoreTransact* transact;
+  Call* call;
+};
+using StoreTransacts = std::vector<UnderWay>;
 
 /// The store of a group's members behind the Redis commands of one of them.
 class StoreValues final : public KeyValues {
@@ -33,6 +41,7 @@ class StoreValues final : public KeyValues {
 
  private:
   Store& store_;
+  StoreTransacts transacts_;
 };
 
 }  // namespace dunlin::app::resp

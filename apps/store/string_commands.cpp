@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 
 #include "store/command_table.hpp"
 #include "store/session.hpp"
+#include "store/string_value.hpp"
 #include "store/time_to_live.hpp"
 
 /// Commands on strings.
@@ -23,22 +22,6 @@ bool is_wrong_type(std::string_view value, Reply& reply) {
 void write_value(const Call& call, Reply& reply) {
   if (!call.found()) return reply.null();
   if (!is_wrong_type(call.value(), reply)) reply.bulk(call.value());
-}
-
-Job& job_of(void* context) noexcept { return *static_cast<Job*>(context); }
-
-/// The key is there, and has no string.
-bool refuses(Job& job, std::optional<std::string_view> current) noexcept {
-  job.error = nullptr;
-  if (!current || !has_mark(*current)) return false;
-  job.error = kWrongType;
-  return true;
-}
-
-void order_update(Job& job, Order::Decide decide) noexcept {
-  job.order.kind = Order::Kind::update;
-  job.order.decide = decide;
-  job.order.context = &job;
 }
 
 // --- GET, and what reads -------------------------------------------------------------------------
@@ -176,7 +159,7 @@ const char* begin_set(Job& job) {
   job.step = options.when;
   job.flag = options.get;
   if (options.get) {
-    order_update(job, decide_set);
+    job.order_update(decide_set);
     return nullptr;
   }
   constexpr std::array kKinds{Order::Kind::put, Order::Kind::insert, Order::Kind::replace};
@@ -197,7 +180,7 @@ const char* begin_setnx(Job& job) {
 
 const char* begin_getset(Job& job) {
   job.order.ttl_ns = kForeverNs;
-  order_update(job, decide_set);
+  job.order_update(decide_set);
   return has_mark(job.arguments[2]) ? kMarked : nullptr;
 }
 
@@ -207,9 +190,32 @@ Change decide_getdel(void* context, std::optional<std::string_view> current) {
 }
 
 const char* begin_getdel(Job& job) {
-  order_update(job, decide_getdel);
+  job.order_update(decide_getdel);
   return nullptr;
 }
+
+// --- GETEX ---------------------------------------------------------------------------------------
+
+Change decide_getex(void* context, std::optional<std::string_view> current) {
+  Job& job = job_of(context);
+  if (!current || refuses(job, current)) return {};
+  job.scratch.assign(*current);
+  return {.action = Change::Action::put, .value = job.scratch, .ttl_ns = job.order.ttl_ns};
+}
+
+const char* begin_getex(Job& job) {
+  if (job.arguments.size() == 2) return begin_get(job);
+  job.order_update(decide_getex);
+  job.order.ttl_ns = kForeverNs;
+  if (job.arguments.size() == 3)
+    return is_word(job.arguments[2], "persist") ? nullptr : kSyntaxError;
+  const TimeUnit* const unit = find_time_unit(job.arguments[2]);
+  if (unit == nullptr || job.arguments.size() > 4) return kSyntaxError;
+  return parse_ttl(job.arguments[3], *unit, *job.session,
+                   "ERR invalid expire time in 'getex' command", job.order.ttl_ns);
+}
+
+// --- SETEX, PSETEX -------------------------------------------------------------------------------
 
 const char* begin_setex_in(Job& job, const char* unit, const char* invalid) {
   job.order.kind = Order::Kind::put;
@@ -225,83 +231,6 @@ const char* begin_setex(Job& job) {
 
 const char* begin_psetex(Job& job) {
   return begin_setex_in(job, "px", "ERR invalid expire time in 'psetex' command");
-}
-
-// --- numbers, and what appends -------------------------------------------------------------------
-
-Change decide_increment(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
-  std::int64_t before = 0;
-  std::int64_t after = 0;
-  if (current && !parse_integer(*current, before)) {
-    job.error = kNotAnInteger;
-    return {};
-  }
-  if (__builtin_add_overflow(before, job.number, &after)) {
-    job.error = "ERR increment or decrement would overflow";
-    return {};
-  }
-  std::array<char, 24> digits;
-  const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), after);
-  static_cast<void>(failure);  // 20 characters are enough for any number
-  job.scratch.assign(digits.data(), static_cast<std::size_t>(end - digits.data()));
-  return {.action = Change::Action::put, .value = job.scratch};
-}
-
-const char* begin_increment(Job& job, std::int64_t by) {
-  job.number = by;
-  order_update(job, decide_increment);
-  return nullptr;
-}
-
-const char* begin_incr(Job& job) { return begin_increment(job, 1); }
-const char* begin_decr(Job& job) { return begin_increment(job, -1); }
-
-const char* begin_incrby(Job& job) {
-  std::int64_t by = 0;
-  return parse_integer(job.arguments[2], by) ? begin_increment(job, by) : kNotAnInteger;
-}
-
-const char* begin_decrby(Job& job) {
-  std::int64_t by = 0;
-  if (!parse_integer(job.arguments[2], by)) return kNotAnInteger;
-  if (by == std::numeric_limits<std::int64_t>::min()) return "ERR decrement would overflow";
-  return begin_increment(job, -by);
-}
-
-bool conclude_increment(Job& job, Reply& reply) {
-  std::int64_t after = 0;
-  static_cast<void>(parse_integer(job.scratch, after));  // decide_increment has written it
-  reply.integer(after);
-  return true;
-}
-
-Change decide_append(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
-  const std::string_view more = job.arguments[2];
-  if (current.value_or("").size() + more.size() > kMaxArgumentBytes) {
-    job.error = kTooLong;
-    return {};
-  }
-  job.scratch.assign(current.value_or(""));
-  job.scratch += more;
-  if (has_mark(job.scratch)) {
-    job.error = kMarked;
-    return {};
-  }
-  return {.action = Change::Action::put, .value = job.scratch};
-}
-
-const char* begin_append(Job& job) {
-  order_update(job, decide_append);
-  return nullptr;
-}
-
-bool conclude_append(Job& job, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(job.scratch.size()));
-  return true;
 }
 
 // --- several keys --------------------------------------------------------------------------------
@@ -343,13 +272,9 @@ constexpr std::array kStringCommands{
     Command{"psetex", 4, Shape::one_key, true, begin_psetex, conclude_ok},
     Command{"getset", 3, Shape::one_key, true, begin_getset, conclude_get},
     Command{"getdel", 2, Shape::one_key, true, begin_getdel, conclude_get},
+    Command{"getex", -2, Shape::one_key, true, begin_getex, conclude_get},
     Command{"getrange", 4, Shape::one_key, false, begin_getrange, conclude_getrange},
     Command{"strlen", 2, Shape::one_key, false, begin_get, conclude_strlen},
-    Command{"append", 3, Shape::one_key, true, begin_append, conclude_append},
-    Command{"incr", 2, Shape::one_key, true, begin_incr, conclude_increment},
-    Command{"decr", 2, Shape::one_key, true, begin_decr, conclude_increment},
-    Command{"incrby", 3, Shape::one_key, true, begin_incrby, conclude_increment},
-    Command{"decrby", 3, Shape::one_key, true, begin_decrby, conclude_increment},
     Command{.name = "mget",
             .arity = -2,
             .shape = Shape::each_key,

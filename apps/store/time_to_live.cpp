@@ -1,5 +1,6 @@
 #include "store/time_to_live.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace dunlin::app::resp {
@@ -8,8 +9,8 @@ namespace {
 constexpr std::int64_t kMsPerS = 1'000;
 constexpr std::array kUnits{TimeUnit{"ex", kMsPerS, false}, TimeUnit{"px", 1, false},
                             TimeUnit{"exat", kMsPerS, true}, TimeUnit{"pxat", 1, true}};
-// Nanoseconds of it are still far from those values that mean something else.
-constexpr std::int64_t kMostMs = std::int64_t{1} << 43;  // 278 years
+// The store keeps no longer one (its clocks count nanoseconds): a longer one becomes this one.
+constexpr std::int64_t kMostMs = std::int64_t{1} << 42;  // 139 years
 
 }  // namespace
 
@@ -23,9 +24,13 @@ bool parse_time(std::string_view text, const TimeUnit& unit, const Session& sess
                 std::int64_t& ms) noexcept {
   std::int64_t number = 0;
   if (!parse_integer(text, number)) return false;
-  if (number > kMostMs / unit.ms || number < -kMostMs / unit.ms) return false;
-  ms = number * unit.ms;
-  if (unit.absolute) ms -= static_cast<std::int64_t>(session.service().values().unix_ms());
+  const auto now_ms = static_cast<std::int64_t>(session.service().values().unix_ms());
+  if (__builtin_mul_overflow(number, unit.ms, &ms)) return false;
+  // Redis refuses what is no moment that it could keep.
+  std::int64_t moment_ms = 0;
+  if (!unit.absolute && __builtin_add_overflow(ms, now_ms, &moment_ms)) return false;
+  if (unit.absolute && __builtin_sub_overflow(ms, now_ms, &ms)) return false;
+  ms = std::min(ms, kMostMs);
   return true;
 }
 

@@ -110,6 +110,8 @@ std::size_t send_requests(std::string& text, const std::string& path, RequestPar
       case RequestParser::Parsed::part:
         text.erase(0, begin);
         return begin;
+      case RequestParser::Parsed::skipped:  // the server would refuse it
+      case RequestParser::Parsed::refused:
       case RequestParser::Parsed::mistake:
         throw BadInput(fmt::format("{}: request {}: {}", in_quotes(path), loader.requests() + 1,
                                    parser.mistake()));

@@ -301,7 +301,7 @@ TEST_F(RedisCommands, HaveRedissErrorsForOthers) {
   EXPECT_EQ(ask("GET"), "-ERR wrong number of arguments for 'get' command\r\n");
   EXPECT_EQ(ask("get a b"), "-ERR wrong number of arguments for 'get' command\r\n");
   EXPECT_EQ(ask("select 1"), "-ERR DB index is out of range\r\n");
-  EXPECT_EQ(ask("config rewrite"), "-ERR unknown subcommand 'rewrite'. Try config HELP.\r\n");
+  EXPECT_EQ(ask("config rewrite"), "-ERR unknown subcommand 'rewrite'. Try CONFIG HELP.\r\n");
 }
 
 TEST_F(RedisCommands, AnswerWhatClientsAskFirst) {

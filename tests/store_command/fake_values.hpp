@@ -28,6 +28,7 @@ class FakeValues final : public KeyValues {
   struct Entry {
     std::string value;
     std::optional<std::uint64_t> end_ns;
+    std::uint64_t version = 0;
   };
 
   std::map<std::string, Entry> entries;
@@ -38,6 +39,7 @@ class FakeValues final : public KeyValues {
   std::pair<std::uint64_t, std::uint64_t> lost{0, 0};
   std::size_t most_under_way = 0;
   std::uint64_t started = 0;
+  std::uint64_t last_version = 0;
 
   void delay(std::uint64_t seed) {
     random_.seed(seed);
@@ -94,14 +96,21 @@ class FakeValues final : public KeyValues {
     [[nodiscard]] bool changed() const override { return changed_; }
     [[nodiscard]] std::string_view value() const override { return value_; }
     [[nodiscard]] std::uint64_t ttl_ns() const override { return ttl_ns_; }
+    [[nodiscard]] std::uint64_t version() const override { return version_; }
     [[nodiscard]] std::uint64_t keys() const override { return values_.entries.size(); }
     [[nodiscard]] std::uint64_t cursor() const override { return cursor_; }
     [[nodiscard]] std::size_t entries() const override { return keys_.size(); }
     [[nodiscard]] std::string_view entry_key(std::size_t i) const override { return keys_[i]; }
+    [[nodiscard]] std::string_view entry_value(std::size_t i) const override {
+      return values_.entries[keys_[i]].value;
+    }
 
    private:
     void write(const std::string& key, std::string_view value, std::uint64_t ttl_ns);
     void scan();
+    void transact();
+    /// What is at the key now; null if it is absent, or has ended.
+    Entry* find(const std::string& key);
 
     FakeValues& values_;
     Order order_;
@@ -110,6 +119,7 @@ class FakeValues final : public KeyValues {
     bool changed_ = false;
     std::string value_;
     std::uint64_t ttl_ns_ = app::resp::kForeverNs;
+    std::uint64_t version_ = 0;
     std::uint64_t cursor_ = 0;
     std::vector<std::string> keys_;
   };
@@ -125,17 +135,14 @@ inline void FakeValues::FakeCall::take_effect() {
   if (ending_ != Ending::ok) return;
   if (order_.kind == Order::Kind::scan) return scan();
   if (order_.kind == Order::Kind::count) return;
+  if (order_.kind == Order::Kind::transact) return transact();
   auto& entries = values_.entries;
   const std::string key(order_.key);
-  auto found = entries.find(key);
-  if (found != entries.end() && found->second.end_ns.value_or(UINT64_MAX) <= values_.now_ns) {
-    entries.erase(found);
-    found = entries.end();
-  }
-  found_ = found != entries.end();
-  value_ = found_ ? found->second.value : "";
-  ttl_ns_ = found_ && found->second.end_ns ? *found->second.end_ns - values_.now_ns
-                                           : app::resp::kForeverNs;
+  const Entry* const found = find(key);
+  found_ = found != nullptr;
+  value_ = found_ ? found->value : "";
+  version_ = found_ ? found->version : 0;
+  ttl_ns_ = found_ && found->end_ns ? *found->end_ns - values_.now_ns : app::resp::kForeverNs;
   switch (order_.kind) {
     case Order::Kind::insert:
       if (found_) return;
@@ -164,10 +171,44 @@ inline void FakeValues::FakeCall::take_effect() {
   }
 }
 
+inline FakeValues::Entry* FakeValues::FakeCall::find(const std::string& key) {
+  const auto found = values_.entries.find(key);
+  if (found == values_.entries.end()) return nullptr;
+  if (found->second.end_ns.value_or(UINT64_MAX) > values_.now_ns) return &found->second;
+  values_.entries.erase(found);
+  return nullptr;
+}
+
+inline void FakeValues::FakeCall::transact() {
+  for (app::resp::TransactionKey& key : order_.keys) {
+    const Entry* const entry = find(std::string(key.key));
+    const bool found = entry != nullptr;
+    key = {
+        .key = key.key,
+        .found = found,
+        .value = found ? std::string_view(entry->value) : std::string_view(),
+        .ttl_ns = found && entry->end_ns ? *entry->end_ns - values_.now_ns : app::resp::kForeverNs,
+        .version = found ? entry->version : 0};
+  }
+  const std::vector<app::resp::TransactionKey> before(order_.keys.begin(), order_.keys.end());
+  static_cast<void>(order_.decide_keys(order_.context, order_.keys));  // it may be asked twice
+  std::ranges::copy(before, order_.keys.begin());
+  if (!order_.decide_keys(order_.context, order_.keys)) return;
+  std::vector<std::pair<std::string, std::string>> puts;  // a value may be another key's
+  for (const app::resp::TransactionKey& key : order_.keys)
+    puts.emplace_back(key.key, key.change.value);
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    const Change& change = order_.keys[i].change;
+    if (change.action == Change::Action::put) write(puts[i].first, puts[i].second, change.ttl_ns);
+    if (change.action == Change::Action::erase) values_.entries.erase(puts[i].first);
+  }
+}
+
 inline void FakeValues::FakeCall::write(const std::string& key, std::string_view value,
                                         std::uint64_t ttl_ns) {
   Entry& entry = values_.entries[key];
   entry.value = std::string(value);
+  entry.version = ++values_.last_version;
   if (ttl_ns != app::resp::kKeepTtl)
     entry.end_ns =
         ttl_ns == app::resp::kForeverNs ? std::nullopt : std::optional(values_.now_ns + ttl_ns);

@@ -36,6 +36,16 @@ inline ParsedAll parse_all(std::string_view bytes, const std::vector<std::size_t
         all.mistake = parser.mistake();
         return all;
       }
+      if (parsed == app::resp::RequestParser::Parsed::skipped) {
+        all.bytes += parser.bytes();
+        continue;
+      }
+      if (parsed == app::resp::RequestParser::Parsed::refused) {
+        all.requests.push_back({parser.mistake()});
+        all.bytes += parser.bytes();
+        parser.next();
+        continue;
+      }
       auto& request = all.requests.emplace_back();
       for (const std::string_view word : parser.arguments()) request.emplace_back(word);
       all.bytes += parser.bytes();

@@ -51,6 +51,22 @@ def use(client):
         replies = pipeline.execute()
     check(replies[1::2] == [str(i).encode() for i in range(500)], "pipeline")
     check(client.delete(*[f"p{i}" for i in range(500)]) == 500, "delete")
+    # A pipeline is a transaction unless told otherwise.
+    check(client.pipeline().set("t", 1).incr("t").get("t").execute() == [True, 2, b"2"], "transaction")
+    try:
+        client.pipeline().set("t", 3).lpush("l", 1).execute()
+        sys.exit("wrong: an unknown command in a transaction must fail")
+    except redis.ResponseError as error:
+        check("unknown command" in str(error), str(error))
+    check(client.get("t") == b"2", "a transaction that was refused")
+    check(client.transaction(lambda pipe: pipe.multi() or pipe.delete("t"), "t") == [1], "watch")
+    with client.lock("lock", timeout=10) as lock:
+        check(lock.extend(10) and lock.reacquire() and lock.owned(), "lock")
+        check(client.lock("lock").acquire(blocking=False) is False, "a lock that another holds")
+    check(client.exists("lock") == 0, "release")
+    add = client.register_script("return redis.call('incrby', KEYS[1], ARGV[1])")
+    check((add(keys=["s"], args=[5]), add(keys=["s"], args=[6])) == (5, 11), "register_script")
+    check(client.delete("s") == 1, "delete")
     try:
         client.lpush("l", 1)
         sys.exit("wrong: lpush must fail")

@@ -1,5 +1,6 @@
 #include "store/request_parser.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -71,9 +72,9 @@ TEST(RequestParser, NamesTheMistake) {
   EXPECT_EQ(mistake_of("*2\r\n:4\r\n"), "ERR Protocol error: expected '$', got ':'");
   EXPECT_EQ(mistake_of("*1\r\n\x01"), "ERR Protocol error: expected '$', got '?'");
   EXPECT_EQ(mistake_of("*x\r\n"), "ERR Protocol error: invalid multibulk length");
-  EXPECT_EQ(mistake_of("*65537\r\n"), "ERR Protocol error: invalid multibulk length");
+  EXPECT_EQ(mistake_of("*1048577\r\n"), "ERR Protocol error: invalid multibulk length");
   EXPECT_EQ(mistake_of("*1\r\n$-1\r\n"), "ERR Protocol error: invalid bulk length");
-  EXPECT_EQ(mistake_of("*1\r\n$1048577\r\n"), "ERR Protocol error: invalid bulk length");
+  EXPECT_EQ(mistake_of("*1\r\n$536870913\r\n"), "ERR Protocol error: invalid bulk length");
   EXPECT_EQ(mistake_of("*1\r\n$99999999999999999999\r\n"),
             "ERR Protocol error: invalid bulk length");
   EXPECT_EQ(mistake_of("*1\r\n$2\r\nabcd"), "ERR Protocol error: no line end behind an argument");
@@ -90,7 +91,29 @@ TEST(RequestParser, BoundsAllArgumentsTogether) {
   const std::string value(1'000'000, 'v');
   std::string bytes = "*12\r\n";
   for (int i = 0; i < 12; ++i) bytes += "$1000000\r\n" + value + "\r\n";
-  EXPECT_EQ(mistake_of(bytes), "ERR Protocol error: too big request");
+  EXPECT_EQ(parse(bytes + "PING\r\n").requests,
+            (std::vector<Words>{{"ERR the request has over 8388608 bytes, which is the limit"},
+                                {"PING"}}));
+}
+
+/// RSP-P1: a request over a limit is read to its end and refused, and its bytes are not kept.
+TEST(RequestParser, RefusesWhatIsTooLong) {
+  const std::string value(2'000'000, 'v');
+  const std::string set = "*3\r\n$3\r\nSET\r\n$2000000\r\n" + value + "\r\n$1\r\nv\r\n";
+  const std::vector<Words> expected{
+      {"ERR a value or key has over 1048576 bytes, which is the limit"}, {"PING"}};
+  EXPECT_EQ(parse(set + "PING\r\n").requests, expected);
+  std::vector<std::size_t> cuts;
+  for (std::size_t cut = 0; cut < 60; ++cut) cuts.push_back(cut);
+  for (std::size_t cut = 60; cut < set.size(); cut += 7'777) cuts.push_back(cut);
+  for (std::size_t cut = set.size() - 12; cut <= set.size() + 6; ++cut) cuts.push_back(cut);
+  std::ranges::sort(cuts);
+  EXPECT_EQ(parse_all(set + "PING\r\n", cuts).requests, expected);
+  std::string many = "*70000\r\n";
+  for (int i = 0; i < 70'000; ++i) many += "$1\r\na\r\n";
+  EXPECT_EQ(parse(many + "PING\r\n").requests,
+            (std::vector<Words>{{"ERR the request has over 65536 arguments, which is the limit"},
+                                {"PING"}}));
 }
 
 TEST(RequestParser, TakesLittleFromStrangers) {
@@ -156,6 +179,10 @@ TEST(RequestParser, OutlivesRandomBytesAndWhatIsTruncated) {
         break;
       case Parsed::part:
         ASSERT_GT(parser.bytes_needed(), block.size());
+        break;
+      case Parsed::skipped:
+      case Parsed::refused:
+        ASSERT_LE(parser.bytes(), block.size());
         break;
       case Parsed::mistake:
         ASSERT_FALSE(parser.mistake().empty());

@@ -1,0 +1,95 @@
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "store/command_table.hpp"
+#include "store/connection.hpp"
+#include "store/session.hpp"
+
+/// CLIENT.
+namespace dunlin::app::resp {
+namespace {
+
+/// A line of CLIENT LIST, in the order of Redis.
+std::string describe(const Session& session) {
+  const std::uint64_t now_ms = session.service().values().unix_ms();
+  return fmt::format(
+      "id={} addr={} name={} age={} idle={} flags={} db=0 sub=0 psub=0 multi={} user=default "
+      "resp={}\n",
+      session.id(), session.address, session.name, (now_ms - session.began_ms()) / 1'000,
+      (now_ms - session.asked_ms()) / 1'000, session.in_multi() ? "x" : "N",
+      session.in_multi() ? static_cast<int>(session.queued()) : -1,
+      static_cast<int>(session.protocol));
+}
+
+bool id(Job& job, Reply& reply) {
+  reply.integer(static_cast<std::int64_t>(job.session->id()));
+  return true;
+}
+
+bool info(Job& job, Reply& reply) {
+  reply.verbatim(describe(*job.session));
+  return true;
+}
+
+bool list(Job& job, Reply& reply) {
+  std::string all;
+  for (const auto& [number, session] : job.session->service().sessions()) {
+    all += describe(*session);
+    if (all.size() <= kMaxReplyBytes) continue;
+    reply.error("ERR the list would be over 8388608 bytes, which is the limit of a reply");
+    return true;
+  }
+  static_assert(kMaxReplyBytes == 8388608, "as this error says");
+  reply.verbatim(all);
+  return true;
+}
+
+bool set_name(Job& job, Reply& reply) {
+  if (is_client_name(job.arguments[2])) {
+    job.session->name = std::string(job.arguments[2]);
+    reply.ok();
+  } else {
+    reply.error(kBadName);
+  }
+  return true;
+}
+
+bool get_name(Job& job, Reply& reply) {
+  if (job.session->name.empty()) {
+    reply.null();
+  } else {
+    reply.bulk(job.session->name);
+  }
+  return true;
+}
+
+bool accept(Job&, Reply& reply) {
+  reply.ok();
+  return true;
+}
+
+constexpr std::array kSubcommands{
+    Subcommand{"id", 2, id, ": the number of this connection"},
+    Subcommand{"info", 2, info, ": what LIST says of this connection"},
+    Subcommand{"list", 2, list, ": the connections of this server"},
+    Subcommand{"setname", 3, set_name, "<name>: names this connection"},
+    Subcommand{"getname", 2, get_name, ": the name of this connection"},
+    Subcommand{"setinfo", 4, accept, "<option> <value>: is taken, and not kept"},
+    Subcommand{"no-evict", 3, accept, "ON|OFF: is taken, and changes nothing"},
+    Subcommand{"no-touch", 3, accept, "ON|OFF: is taken, and changes nothing"}};
+
+bool client(Job& job, Reply& reply) { return conclude_subcommand(kSubcommands, job, reply); }
+
+constexpr std::array kClientCommands{Command{.name = "client",
+                                             .arity = -2,
+                                             .shape = Command::Shape::at_once,
+                                             .changes = false,
+                                             .conclude = client}};
+
+}  // namespace
+
+std::span<const Command> client_commands() noexcept { return kClientCommands; }
+
+}  // namespace dunlin::app::resp

@@ -1,0 +1,281 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "store/command_table.hpp"
+#include "store/session.hpp"
+#include "store/sorted_set.hpp"
+#include "store/sorted_set_value.hpp"
+
+/// Commands on the members of a sorted set that lie in a range of ranks or scores.
+namespace dunlin::app::resp {
+namespace {
+
+using Shape = Command::Shape;
+
+struct Bound {
+  double score = 0;
+  bool excluded = false;
+};
+
+/// As Redis takes it: what strtod does, up to a zero byte.
+bool parse_bound(std::string_view text, Bound& bound) {
+  bound.excluded = text.starts_with('(');
+  const std::string copy(text.substr(bound.excluded ? 1 : 0));
+  char* end = nullptr;
+  bound.score = std::strtod(copy.c_str(), &end);
+  return *end == '\0' && !std::isnan(bound.score);
+}
+
+/// What the words of a command say. Ranks and offsets are counted from the highest score if it goes
+/// backwards.
+struct Range {
+  bool by_score = false;
+  bool backwards = false;
+  bool with_scores = false;
+  bool has_limit = false;
+  std::int64_t offset = 0;
+  std::int64_t limit = -1;  // negative: none
+  std::int64_t first = 0;   // ranks
+  std::int64_t last = 0;
+  Bound least;
+  Bound most;
+
+  [[nodiscard]] bool is_below(double score) const noexcept {
+    return least.excluded ? !(score > least.score) : !(score >= least.score);
+  }
+  [[nodiscard]] bool is_above(double score) const noexcept {
+    return most.excluded ? !(score < most.score) : !(score <= most.score);
+  }
+};
+
+/// Members next to each other: the place of the first, and how many they are.
+struct Found {
+  SortedSet first;
+  std::size_t before = 0;  // members of the set before them
+  std::size_t count = 0;
+};
+
+Found find_scores(std::string_view set, const Range& range) noexcept {
+  Found found{.first = SortedSet(set)};
+  SortedSet at = found.first;
+  auto member = at.next();
+  for (; member && range.is_below(member->score); member = at.next(), ++found.before)
+    found.first = at;
+  for (; member && !range.is_above(member->score); member = at.next()) ++found.count;
+  return found;
+}
+
+Found find_ranks(std::string_view set, const Range& range) noexcept {
+  Found found{.first = SortedSet(set)};
+  const auto size = static_cast<std::int64_t>(SortedSet::count(set));
+  std::int64_t first =
+      range.first < 0 ? std::max<std::int64_t>(range.first + size, 0) : range.first;
+  std::int64_t last = std::min(range.last < 0 ? range.last + size : range.last, size - 1);
+  if (first > last) return found;
+  if (range.backwards) {
+    std::swap(first, last);
+    first = size - 1 - first;
+    last = size - 1 - last;
+  }
+  found.before = static_cast<std::size_t>(first);
+  found.count = static_cast<std::size_t>(last - first + 1);
+  for (std::int64_t i = 0; i < first; ++i) static_cast<void>(found.first.next());
+  return found;
+}
+
+Found find(std::string_view set, const Range& range) noexcept {
+  if (!range.by_score) return find_ranks(set, range);
+  Found found = find_scores(set, range);
+  // Redis passes over as many as there are if the offset is negative.
+  const std::size_t skipped = range.offset < 0
+                                  ? found.count
+                                  : std::min(found.count, static_cast<std::size_t>(range.offset));
+  std::size_t count = found.count - skipped;
+  if (range.limit >= 0) count = std::min(count, static_cast<std::size_t>(range.limit));
+  const std::size_t passed = range.backwards ? found.count - skipped - count : skipped;
+  for (std::size_t i = 0; i < passed; ++i) static_cast<void>(found.first.next());
+  found.before += passed;
+  found.count = count;
+  return found;
+}
+
+// --- the words -----------------------------------------------------------------------------------
+
+const char* parse_bounds(const Job& job, Range& range) {
+  const auto& words = job.arguments;
+  if (!range.by_score)
+    return parse_integer(words[2], range.first) && parse_integer(words[3], range.last)
+               ? nullptr
+               : kNotAnInteger;
+  const std::size_t least = range.backwards ? 3 : 2;  // a range that goes backwards says so, too
+  if (parse_bound(words[least], range.least) && parse_bound(words[5 - least], range.most))
+    return nullptr;
+  return "ERR min or max is not a float";
+}
+
+/// The words behind the bounds; `is_general` is for ZRANGE, which has more of them.
+const char* parse_options(const Job& job, bool is_general, Range& range) noexcept {
+  const auto& words = job.arguments;
+  for (std::size_t i = 4; i < words.size(); ++i) {
+    if (is_word(words[i], "withscores")) {
+      range.with_scores = true;
+    } else if (is_word(words[i], "limit") && i + 2 < words.size()) {
+      if (!parse_integer(words[i + 1], range.offset) || !parse_integer(words[i + 2], range.limit))
+        return kNotAnInteger;
+      range.has_limit = true;
+      i += 2;
+    } else if (is_general && is_word(words[i], "byscore")) {
+      range.by_score = true;
+    } else if (is_general && is_word(words[i], "rev")) {
+      range.backwards = true;
+    } else {
+      return kSyntaxError;
+    }
+  }
+  if (range.has_limit && !range.by_score)
+    return "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX";
+  return nullptr;
+}
+
+/// Of ZRANGE and its older forms, whose names say what ZRANGE has words for.
+const char* parse_range(const Job& job, Range& range) {
+  const std::string_view name = job.arguments[0];
+  range.by_score = is_word(name, "zrangebyscore") || is_word(name, "zrevrangebyscore");
+  range.backwards = is_word(name, "zrevrange") || is_word(name, "zrevrangebyscore");
+  if (const char* const wrong = parse_options(job, is_word(name, "zrange"), range)) return wrong;
+  return parse_bounds(job, range);
+}
+
+/// Of ZCOUNT and ZREMRANGEBY..., which have no further words.
+const char* parse_plain_range(const Job& job, Range& range) {
+  range.by_score = !is_word(job.arguments[0], "zremrangebyrank");
+  return parse_bounds(job, range);
+}
+
+// --- ZRANGE and its older forms ------------------------------------------------------------------
+
+void reply_members(Found found, const Range& range, Reply& reply) {
+  const bool in_pairs = range.with_scores && reply.protocol() == Protocol::resp3;
+  reply.array(range.with_scores && !in_pairs ? found.count * 2 : found.count);
+  std::vector<SortedSet::Member> members;
+  members.reserve(found.count);
+  for (std::size_t i = 0; i < found.count; ++i) members.push_back(found.first.next().value());
+  if (range.backwards) std::ranges::reverse(members);
+  for (const SortedSet::Member& member : members) {
+    if (in_pairs) reply.array(2);
+    reply.bulk(member.name);
+    if (range.with_scores) reply.real(member.score);
+  }
+}
+
+const char* begin_zrange(Job& job) {
+  Range range;
+  if (const char* const wrong = parse_range(job, range)) return wrong;
+  return begin_read_set(job);
+}
+
+bool conclude_zrange(Job& job, Reply& reply) {
+  const auto set = set_of(*job.call, reply);
+  if (!set) return true;
+  Range range;
+  static_cast<void>(parse_range(job, range));  // the beginning has looked
+  reply_members(find(*set, range), range, reply);
+  return true;
+}
+
+// --- ZCOUNT, ZREMRANGEBYSCORE, ZREMRANGEBYRANK ---------------------------------------------------
+
+const char* begin_zcount(Job& job) {
+  Range range;
+  if (const char* const wrong = parse_plain_range(job, range)) return wrong;
+  return begin_read_set(job);
+}
+
+bool conclude_zcount(Job& job, Reply& reply) {
+  const auto set = set_of(*job.call, reply);
+  if (!set) return true;
+  Range range;
+  static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
+  reply.integer(static_cast<std::int64_t>(find(*set, range).count));
+  return true;
+}
+
+Change decide_zremrange(void* context, std::optional<std::string_view> current) {
+  Job& job = *static_cast<Job*>(context);
+  job.number = 0;
+  if (refuses_set(job, current) || !current) return {};
+  Range range;
+  static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
+  const Found found = find(*current, range);
+  if (found.count == 0) return {};
+  job.number = static_cast<std::int64_t>(found.count);
+  job.scratch.assign(kSortedSetMark);
+  SortedSet members(*current);
+  std::size_t rank = 0;
+  for (auto member = members.next(); member; member = members.next(), ++rank)
+    if (rank < found.before || rank >= found.before + found.count) job.scratch += member->bytes;
+  if (job.scratch.size() == kMarkBytes) return {.action = Change::Action::erase};
+  return {.action = Change::Action::put, .value = job.scratch};
+}
+
+const char* begin_zremrange(Job& job) {
+  Range range;
+  if (const char* const wrong = parse_plain_range(job, range)) return wrong;
+  job.order_update(decide_zremrange);
+  return nullptr;
+}
+
+bool conclude_zremrange(Job& job, Reply& reply) {
+  reply.integer(job.number);
+  return true;
+}
+
+// --- ZRANK, ZREVRANK -----------------------------------------------------------------------------
+
+const char* begin_zrank(Job& job) {
+  const auto& words = job.arguments;
+  if (words.size() > 4 || (words.size() == 4 && !is_word(words[3], "withscore")))
+    return kSyntaxError;
+  return begin_read_set(job);
+}
+
+bool conclude_zrank(Job& job, Reply& reply) {
+  const auto set = set_of(*job.call, reply);
+  if (!set) return true;
+  const bool with_score = job.arguments.size() == 4;
+  SortedSet members(*set);
+  std::int64_t rank = 0;
+  auto member = members.next();
+  for (; member && member->name != job.arguments[2]; member = members.next()) ++rank;
+  if (!member) {
+    with_score ? reply.null_array() : reply.null();
+    return true;
+  }
+  if (is_word(job.arguments[0], "zrevrank"))
+    rank = static_cast<std::int64_t>(SortedSet::count(*set)) - 1 - rank;
+  if (with_score) reply.array(2);
+  reply.integer(rank);
+  if (with_score) reply.real(member->score);
+  return true;
+}
+
+constexpr std::array kRangeCommands{
+    Command{"zrange", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
+    Command{"zrevrange", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
+    Command{"zrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
+    Command{"zrevrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
+    Command{"zcount", 4, Shape::one_key, false, begin_zcount, conclude_zcount},
+    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
+    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
+    Command{"zrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank},
+    Command{"zrevrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank}};
+
+}  // namespace
+
+std::span<const Command> sorted_set_range_commands() noexcept { return kRangeCommands; }
+
+}  // namespace dunlin::app::resp

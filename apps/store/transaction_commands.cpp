@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <array>
+
+#include <dunlin/limits.hpp>
+
+#include "store/command_table.hpp"
+#include "store/key_overlay.hpp"
+#include "store/session.hpp"
+
+/// MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+namespace dunlin::app::resp {
+namespace {
+
+using Shape = Command::Shape;
+using WithinMulti = Command::WithinMulti;
+
+bool multi(Job& job, Reply& reply) {
+  Transaction& transaction = job.session->transaction();
+  if (transaction.open && !transaction.refused) {
+    reply.error("ERR MULTI calls can not be nested");
+    return true;
+  }
+  transaction.open = true;
+  transaction.broken = transaction.refused = false;
+  reply.ok();
+  return true;
+}
+
+bool discard(Job& job, Reply& reply) {
+  if (!job.session->in_multi()) {
+    reply.error("ERR DISCARD without MULTI");
+    return true;
+  }
+  job.session->take_transaction();
+  reply.ok();
+  return true;
+}
+
+/// In a transaction it does nothing: the keys are not watched any more once EXEC has begun.
+bool unwatch(Job& job, Reply& reply) {
+  job.session->take_transaction();
+  reply.ok();
+  return true;
+}
+
+// --- WATCH ---------------------------------------------------------------------------------------
+
+const char* begin_watch_part(Job& job) {
+  job.order.kind = Order::Kind::get;
+  return job.session->in_multi() ? "ERR WATCH inside MULTI is not allowed" : nullptr;
+}
+
+bool conclude_watch_part(Job& job, Reply&) {
+  const char* const wrong = job.session->transaction().watch(job.arguments[1], job.call->version());
+  if (wrong != nullptr && job.session->tally.error == nullptr) job.session->tally.error = wrong;
+  return true;
+}
+
+bool conclude_watch(Job& job, Reply& reply) {
+  const Session::Tally& tally = job.session->tally;
+  if (tally.error != nullptr) {
+    reply.error(tally.error);
+  } else if (tally.ending != Ending::ok) {
+    reply.error(describe(tally.ending));
+  } else {
+    reply.ok();
+  }
+  return true;
+}
+
+// --- EXEC ----------------------------------------------------------------------------------------
+
+bool has_changed(const Transaction::Watched& watched, std::span<const TransactionKey> keys) {
+  return std::ranges::any_of(keys, [&](const TransactionKey& key) {
+    return key.key == watched.key && key.version != watched.version;
+  });
+}
+
+/// Runs the commands. job.flag: a watched key has changed.
+bool decide_exec(void* context, std::span<TransactionKey> keys) {
+  Job& job = *static_cast<Job*>(context);
+  const Transaction& transaction = *job.transaction;
+  job.error = nullptr;
+  job.scratch.clear();
+  job.flag = std::ranges::any_of(transaction.watched(),
+                                 [&](const auto& one) { return has_changed(one, keys); });
+  if (job.flag) return false;
+  KeyOverlay overlay(keys);
+  for (const Transaction::Queued& queued : transaction.commands()) {
+    const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
+    overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);
+    job.error = overlay.exhausted();
+    if (job.scratch.size() > kMaxReplyBytes)
+      job.error =
+          "ERR the replies of the transaction would be over 8388608 bytes, which is the "
+          "limit: none of its commands has happened";
+    if (job.error != nullptr) return false;
+  }
+  if (overlay.settle()) return true;
+  job.error = kTooManyChanges;
+  return false;
+}
+static_assert(kMaxReplyBytes == 8388608, "as decide_exec says");
+
+const char* begin_exec(Job& job) {
+  if (!job.session->in_multi()) return "ERR EXEC without MULTI";
+  job.transaction = job.session->take_transaction();
+  if (job.transaction->broken) return "EXECABORT Transaction discarded because of previous errors.";
+  for (const std::string& key : job.transaction->keys()) job.add_key(key);
+  job.order_transaction(decide_exec);
+  return nullptr;
+}
+
+bool conclude_exec(Job& job, Reply& reply) {
+  if (job.flag) {
+    reply.null_array();
+  } else {
+    reply.array(job.transaction->commands().size());
+    reply.raw(job.scratch);
+  }
+  return true;
+}
+
+constexpr Command kWatchPart{.name = "",
+                             .arity = -2,
+                             .shape = Shape::one_key,
+                             .changes = false,
+                             .begin = begin_watch_part,
+                             .conclude = conclude_watch_part,
+                             .is_silent_part = true};
+
+constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
+                          WithinMulti within_multi) {
+  return {.name = name,
+          .arity = 1,
+          .shape = Shape::at_once,
+          .changes = false,
+          .conclude = conclude,
+          .within_multi = within_multi};
+}
+
+constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::acts),
+                                          at_once("discard", discard, WithinMulti::acts),
+                                          at_once("unwatch", unwatch, WithinMulti::waits),
+                                          Command{.name = "watch",
+                                                  .arity = -2,
+                                                  .shape = Shape::each_key,
+                                                  .changes = false,
+                                                  .conclude = conclude_watch,
+                                                  .within_multi = WithinMulti::acts,
+                                                  .part = &kWatchPart},
+                                          Command{.name = "exec",
+                                                  .arity = 1,
+                                                  .shape = Shape::all_keys,
+                                                  .changes = true,
+                                                  .begin = begin_exec,
+                                                  .conclude = conclude_exec,
+                                                  .within_multi = WithinMulti::acts}};
+
+}  // namespace
+
+std::span<const Command> transaction_commands() noexcept { return kTransactionCommands; }
+
+}  // namespace dunlin::app::resp
