@@ -108,7 +108,8 @@ TEST(StoreTransactions, AreSeenByAProgramThatJoinsTheServers) {
     const bool is_there = store.get("k").outcome().text() == "value";
     const bool is_put = store.put("other", "of a program").outcome().ok();
     group->leave();
-    dunlin::run_until(*group, [&] { return group->ended(); });
+    dunlin::run_until(
+        *group, [&] { return group->ended(); }, 60'000);
     return is_there && is_put ? 0 : 1;
   });
   EXPECT_EQ(program.exit_code(), 0);
