@@ -73,6 +73,14 @@ bool is_asked_for(const ScanWords& words, const Call& call, std::size_t i) noexc
 
 /// As many steps as find COUNT keys, and not more than the limit: some parts of the store are
 /// empty, and so is a member that has failed.
+/// A scan takes as many steps as find COUNT keys, and not more than the limits: MATCH may leave out
+/// many keys, and a member that is empty, or has failed, takes a step without any.
+bool may_go_on(Job& job, const ScanWords& words, std::size_t entries) noexcept {
+  if (entries == 0) return ++job.empty_steps < kMaxEmptyScanSteps;
+  const auto wanted = static_cast<std::uint64_t>(words.count) / kKeysOfAScanStep + 1;
+  return ++job.step < std::clamp<std::uint64_t>(wanted, kLeastScanSteps, kMaxScanSteps);
+}
+
 bool conclude_scan(Job& job, Reply& reply) {
   ScanWords words;
   static_cast<void>(parse_scan(job, words));  // begin_scan has looked
@@ -83,7 +91,7 @@ bool conclude_scan(Job& job, Reply& reply) {
     keys.bulk(call.entry_key(i));
     ++job.number;
   }
-  if (call.cursor() != 0 && job.number < words.count && ++job.step < kMaxScanSteps) {
+  if (call.cursor() != 0 && job.number < words.count && may_go_on(job, words, entries_of(call))) {
     job.order.cursor = call.cursor();
     return false;
   }

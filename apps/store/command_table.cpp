@@ -177,8 +177,10 @@ const char* describe(Ending ending) noexcept {
     case Ending::lost:
       return "CLUSTERDOWN the member that holds the key has failed";
     case Ending::no_room:
-      return "OOM the member that holds the key has no room for it: raise its maxmemory, or give "
-             "it more --memory";
+      return "OOM the member that holds the key has no room for it: erase keys, or start the "
+             "members "
+             "with more --memory, of which a quarter is for values over 32 KB, or with --eviction "
+             "lru; if its CONFIG GET maxmemory is not 0, raise that";
     case Ending::too_large:
       return "ERR the key or the value is too long: 255 and 1048576 bytes are possible";
     case Ending::bad_cursor:

@@ -34,6 +34,7 @@ struct Job {
   const char* error = nullptr;  // found by `decide`
   bool flag = false;
   std::uint32_t step = 0;
+  std::uint32_t empty_steps = 0;  // of a scan
   std::int64_t number = 0;
   std::string scratch;
   std::vector<std::string> found;  // keys that a scan has found
@@ -69,7 +70,7 @@ struct Job {
     order = {};
     error = nullptr;
     flag = false;
-    step = 0;
+    step = empty_steps = 0;
     number = 0;
     scratch.clear();
     found.clear();

@@ -33,9 +33,14 @@ inline constexpr std::size_t kMaxPatternBytes = 512;        // SCAN MATCH; all o
 inline constexpr std::size_t kMaxElementPatternBytes = 64;  // HSCAN MATCH: a hash is one step
 inline constexpr std::size_t kMaxClientNameBytes = 256;     // CLIENT SETNAME
 inline constexpr std::uint32_t kMaxJobs = 64;               // commands of one connection under way
-inline constexpr std::uint32_t kMaxCalls = 1024;    // calls on the store under way, of all clients
-inline constexpr std::uint32_t kMaxScanSteps = 64;  // that one SCAN takes at most
-inline constexpr int kMaxEvents = 256;              // of clients, in one turn of the loop
+inline constexpr std::uint32_t kMaxCalls = 1024;  // calls on the store under way, of all clients
+// Steps that one SCAN takes at most. A step finds keys, unless a member is empty or has failed, or
+// the step's keys have expired.
+inline constexpr std::uint32_t kLeastScanSteps = 64;
+inline constexpr std::uint32_t kMaxScanSteps = 512;
+inline constexpr std::uint32_t kKeysOfAScanStep = 8;  // or more, if MATCH lets them through
+inline constexpr std::uint32_t kMaxEmptyScanSteps = 4096;
+inline constexpr int kMaxEvents = 256;  // of clients, in one turn of the loop
 inline constexpr std::uint32_t kMaxClients = 1 << 16;
 inline constexpr std::size_t kMaxAllInputBytes = std::size_t{1} << 30;  // of all connections
 

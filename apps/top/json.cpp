@@ -197,7 +197,8 @@ Json part_json(const StoreMember::Part& part) {
             {"indirect_headers", part.indirect_headers},
             {"indirect_headers_free", part.indirect_headers_free},
             {"memory_bytes", part.memory_bytes},
-            {"used_bytes", part.used_bytes}};
+            {"used_bytes", part.used_bytes},
+            {"held_bytes", part.held_bytes}};
   json["limit_bytes"] = part.limit_bytes == 0 ? Json(nullptr) : Json(part.limit_bytes);
   add_counter(json, "evictions", part.evictions);
   json["locked_chains"] = part.locked_chains;

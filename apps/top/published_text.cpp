@@ -52,6 +52,7 @@ std::vector<std::string> part_cells(const StoreMember::Part& part) {
           count_text(part.indirect_headers_free),
           count_text(part.memory_bytes),
           count_text(part.used_bytes),
+          count_text(part.held_bytes - std::min(part.used_bytes, part.held_bytes)),
           part.limit_bytes == 0 ? std::string(kUnknown) : count_text(part.limit_bytes),
           rate_text(part.evictions.per_s),
           count_text(part.locked_chains)};
@@ -79,8 +80,8 @@ void print_store(std::vector<Line>& to, const Group& group, const StoreSample& s
                  const Page& page) {
   print_title(to, "store " + printable(store.name), page);
   TextTable parts, calls;
-  add_columns(parts, {"KEYS", "VALUES", "SLOTS", "INDIR.", "FREE", "MEMORY", "USED", "LIMIT",
-                      "EVICT/s", "LOCKED"});
+  add_columns(parts, {"KEYS", "VALUES", "SLOTS", "INDIR.", "FREE", "MEMORY", "USED", "UNUSED",
+                      "LIMIT", "EVICT/s", "LOCKED"});
   add_columns(calls, {"GET/s", "PUT/s", "ERASE/s", "OTHER/s", "HITS", "STALE/s", "WAIT/s", "ROOM/s",
                       "IN FLIGHT"});
   bool has_parts = false;

@@ -1,5 +1,6 @@
 #include "top/store.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "store/statistics_page_format.hpp"
@@ -9,7 +10,8 @@ namespace dunlin::top {
 namespace {
 
 bool contradicts_itself(const StoreMember::Part& part) {
-  return part.used_bytes > part.memory_bytes || part.main_slots_used > part.main_slots;
+  return std::max(part.used_bytes, part.held_bytes) > part.memory_bytes ||
+         part.main_slots_used > part.main_slots;
 }
 
 StoreMember::Part read_part(const store_page::Part& part) {
@@ -17,6 +19,7 @@ StoreMember::Part read_part(const store_page::Part& part) {
           .value_bytes = memory::load(part.value_bytes),
           .memory_bytes = memory::load(part.memory_bytes),
           .used_bytes = memory::load(part.used_bytes),
+          .held_bytes = memory::load(part.held_bytes),
           .limit_bytes = memory::load(part.limit_bytes),
           .main_slots = memory::load(part.main_slots),
           .main_slots_used = memory::load(part.main_slots_used),

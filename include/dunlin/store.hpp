@@ -117,6 +117,8 @@ struct StoreStatistics {
   std::uint64_t keys = 0;
   std::uint64_t value_bytes = 0;
   std::uint64_t memory_bytes = 0, memory_used = 0;  // without what the limit keeps unused
+  std::uint64_t memory_held = 0;                    // in slabs that members have, used or not
+  std::uint64_t expired = 0;                        // keys that this member has erased for that
   std::uint64_t evictions = 0;                      // keys of this member's
   std::uint64_t main_slots = 0;                     // places for keys in main headers
   std::uint64_t splits = 0;                         // by which the index has grown

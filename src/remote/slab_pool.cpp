@@ -36,13 +36,15 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
         "slab pool '" + options.name +
         "': give 1 to 64 block sizes that ascend, are whole cache lines, and fit in a slab");
   words = (options.slab_bytes / sizes.front() + kBitsPerWord - 1) / kBitsPerWord;
-  const std::size_t marks = options.makes_room ? words * kBitsPerWord : 0;
-  header_bytes = round_up((1 + 2 * words) * kWordBytes + marks, kCacheLineBytes);
+  const std::size_t marks = words * kBitsPerWord, wants = kWantWords * kWordBytes;
+  header_bytes = round_up((1 + 2 * words) * kWordBytes + (options.makes_room ? marks : wants),
+                          kCacheLineBytes);
   own_slabs = static_cast<std::uint32_t>(options.own_bytes / stride());
-  std::uint64_t layout = options.slab_bytes + (options.makes_room ? 1 : 0);
+  was_empty.resize(own_slabs);
+  std::uint64_t layout = options.slab_bytes + (options.makes_room ? 1 : 2);
   for (const std::size_t bytes : sizes) layout = layout * 0x9e3779b97f4a7c15ULL + bytes;
   region = fabric.allocate({.name = "slabs:" + options.name,
-                            .bytes = std::max<std::uint64_t>(own_slabs * stride(), kCacheLineBytes),
+                            .bytes = std::max(own_slabs * stride(), header_bytes),
                             .layout_hash = layout});
   // No member may take a line without a slab behind it.
   if (own_slabs == 0)
@@ -72,6 +74,7 @@ SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
 SlabPool::~SlabPool() {
   state_->progress.remove(*this);
   for (State::Home& home : state_->homes) state_->fabric.abandon(home.done);
+  state_->fabric.abandon(state_->returning.done);
 }
 
 // --- allocating in slabs that this process holds -------------------------------------------------
@@ -186,6 +189,7 @@ PoolUse SlabPool::use() const noexcept {
       use.largest_free = state.options.slab_bytes;
       continue;
     }
+    use.held += state.options.slab_bytes;
     std::size_t blocks = 0;
     for (std::size_t word = 0; word < state.words; ++word)
       blocks += static_cast<std::size_t>(
@@ -202,7 +206,7 @@ PoolUse SlabPool::use() const noexcept {
 
 /// In each home's memory one step is under way.
 std::size_t SlabPool::poll_part() {
-  std::size_t done = 0;
+  std::size_t done = state_->answer_request();
   for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
     State::Home& home = state_->homes[rank];
     while (home.done.finished()) {
@@ -211,7 +215,7 @@ std::size_t SlabPool::poll_part() {
       ++done;
     }
   }
-  return done;
+  return done + state_->answer_wants();
 }
 
 Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
@@ -221,7 +225,11 @@ Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
   return refusal;
 }
 
-void SlabPool::State::satisfied(Home& home) noexcept { home.wanted = kNoClass; }
+void SlabPool::State::satisfied(Home& home) noexcept {
+  home.wanted = kNoClass;
+  home.ticket = home.asked_at_ns = 0;
+  home.has_nothing = false;
+}
 
 /// Returns whether it posted anything.
 bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
@@ -259,6 +267,7 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
     satisfied(home);
     return false;
   }
+  if (home.ticket != 0) return begin_await(rank, home);
   const std::vector<std::uint32_t>& held = home.of_class[home.wanted];
   const std::size_t most =
       home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
@@ -267,6 +276,7 @@ bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
     return begin_look(rank, home);
   }
   if (!home.no_slabs) return begin_scan(rank, home);
+  if (may_ask(home)) return begin_ask(rank, home);
   home.full |= std::uint64_t{1} << home.wanted;
   satisfied(home);
   return false;
@@ -361,7 +371,7 @@ void SlabPool::State::end_step(Home& home) {
   const Doing doing = std::exchange(home.doing, Doing::nothing);
   if (home.done.failed()) {
     home.done.reset();
-    home.is_draining = false;
+    if (std::exchange(home.is_draining, false) && !options.makes_room) keep(home, home.place);
     if (home.wanted != kNoClass) home.full |= std::uint64_t{1} << home.wanted;
     return satisfied(home);
   }
@@ -405,6 +415,11 @@ void SlabPool::State::end_step(Home& home) {
       return released(home);
     case Doing::withhold:
       return withheld_one(home);
+    case Doing::ask:
+      home.ticket = home.before + 1;
+      return;
+    case Doing::await:
+      return answered(home);
     case Doing::try_release:
     case Doing::try_take:
     case Doing::nothing:
@@ -434,13 +449,20 @@ void SlabPool::State::adopt(Home& home) {
 /// by now are free.
 void SlabPool::members_changed() {
   State& state = *state_;
+  State::Return& returning = state.returning;
+  if (returning.doing != State::Return::Doing::nothing &&
+      !state.progress.contains(returning.rank())) {
+    state.fabric.abandon(returning.done);
+    returning.done.reset();
+    returning.doing = State::Return::Doing::nothing;
+  }
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {
     if (!state.progress.is_gone(rank)) continue;
     State::Home& home = state.homes[rank];
     state.fabric.abandon(home.done);
     home.doing = State::Home::Doing::nothing;
     home.posted_step = false;
-    home.wanted = kNoClass;
+    state.satisfied(home);
     home.full = UINT64_MAX;
     home.is_draining = false;
     home.slabs.clear();

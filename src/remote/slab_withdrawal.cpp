@@ -7,8 +7,8 @@
 #include "fault_injection.hpp"
 #include "remote/slab_pool_state.hpp"
 
-/// Pools whose homes make room: slabs that change their holder and their size, marks of what is
-/// used, and slabs that a home keeps empty.
+/// Slabs that change their holder and their size; marks of what is used, for pools whose homes make
+/// room; and slabs that a home keeps empty.
 namespace dunlin::remote {
 
 // --- a holder: gives an empty slab back (REM-16) -------------------------------------------------
@@ -48,9 +48,13 @@ void SlabPool::keep(Rank rank, std::uint32_t slab) noexcept {
   if (!place || !home.slabs[*place].is_withdrawn) return;
   const bool goes = home.doing == Doing::try_release || home.doing == Doing::release;
   if (goes && home.place == *place) return;
-  home.slabs[*place].is_withdrawn = false;
-  if (home.slabs[*place].free_blocks > 0)
-    home.with_free[home.slabs[*place].size_class].push_back(*place);
+  state.keep(home, *place);
+}
+
+void SlabPool::State::keep(Home& home, std::uint32_t place) noexcept {
+  Slab& slab = home.slabs[place];
+  slab.is_withdrawn = false;
+  if (slab.free_blocks > 0) home.with_free[slab.size_class].push_back(place);
 }
 
 bool SlabPool::State::begin_drain(Rank rank, Home& home) noexcept {
@@ -79,6 +83,7 @@ void SlabPool::State::drained(Home& home) noexcept {
       is_whole = is_whole && (home.words[word] & ~home.words[words + word]) == 0;
   }
   if (slab.is_withdrawn && is_whole) home.doing = Home::Doing::try_release;
+  if (!is_whole && !options.makes_room) keep(home, home.place);
 }
 
 bool SlabPool::State::begin_release(Rank rank, Home& home) noexcept {
@@ -93,6 +98,7 @@ bool SlabPool::State::begin_release(Rank rank, Home& home) noexcept {
 
 void SlabPool::State::released(Home& home) noexcept {
   Slab& slab = home.slabs[home.place];
+  home.taking = std::min(home.taking, slab.index);
   std::erase(home.of_class[slab.size_class], home.place);
   slab = {.free = {}};
   home.vacant.push_back(home.place);

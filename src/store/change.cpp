@@ -53,7 +53,8 @@ bool State::locked(StoreOperation& op) noexcept {
     begin_rest(work.rest);
     return false;
   }
-  // STO-V4: its holder may wait for a place in the queue that evictions fill.
+  // STO-V4: its holder may wait for a place in the queue that evictions fill, or for room.
+  if (work.kind == Kind::reap) return end(op, Status::ok);
   if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
     return end(op, Status::ok);
   ++seen.lock_waits;
@@ -120,6 +121,7 @@ bool State::decide(StoreOperation& op) noexcept {
       (work.kind == Kind::reap && op.found_) ||
       (work.kind == Kind::evict && slot_word::location_of(work.slot.word) != work.victim);
   if (!work.present || stays) return leave(op, Status::ok);
+  if (work.kind == Kind::reap) ++seen.expired;
   cancel_blocks(work);
   op.changed_ = op.found_ || work.kind == Kind::drop_stray;  // one that has expired, too
   op.version_ = 0;
@@ -202,8 +204,7 @@ bool State::find_room(StoreOperation& op) noexcept {
     if (work.has_entry_block) (work.entry_is_large ? *large : *small).cancel(work.entry_block);
     work.has_entry_block = false;
     const auto block = block_for(work, pool, size_class);
-    if (!block)
-      return work.out_of_room ? without_room(op, is_large, size_class, Status::no_room) : false;
+    if (!block) return without_block(op, is_large, size_class);
     work.entry_block = *block;
     work.has_entry_block = true;
     work.entry_is_large = is_large;
@@ -214,8 +215,7 @@ bool State::find_room(StoreOperation& op) noexcept {
   }
   if (wants_bucket && !work.has_bucket_block) {
     const auto block = block_for(work, *small, kIndirectClass);
-    if (!block)
-      return work.out_of_room ? without_room(op, false, kIndirectClass, Status::full) : false;
+    if (!block) return without_block(op, false, kIndirectClass);
     work.bucket_block = *block;
     work.has_bucket_block = true;
   }

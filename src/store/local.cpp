@@ -7,12 +7,11 @@
 #include "store/room.hpp"
 #include "store/state.hpp"
 
-/// A member's work on its own part: looking at it, and erasing expired keys.
+/// A member's looks at its own part.
 namespace dunlin::store {
 
 namespace {
 
-constexpr std::uint64_t kReapedAtOnce = 256;  // main headers
 constexpr int kTries = 64;
 
 /// A word of a bucket in own memory.
@@ -104,51 +103,21 @@ StoreStatistics State::statistics() const {
   const auto count_of = [&](Kind kind) { return begun[static_cast<std::size_t>(kind)]; };
   all.gets = count_of(Kind::get) + count_of(Kind::read);
   all.changes = std::accumulate(begun.begin(), begun.end(), std::uint64_t{0}) - all.gets -
-                count_of(Kind::count) - count_of(Kind::evict) - count_of(Kind::restore) -
-                count_of(Kind::copy_put) - count_of(Kind::copy_erase) - count_of(Kind::raise_copy) -
-                count_of(Kind::take_chain) - count_of(Kind::drop_stray) - count_of(Kind::leave) -
-                count_of(Kind::take_keys);
+                count_of(Kind::count) - count_of(Kind::evict) - count_of(Kind::reap) -
+                count_of(Kind::restore) - count_of(Kind::copy_put) - count_of(Kind::copy_erase) -
+                count_of(Kind::raise_copy) - count_of(Kind::take_chain) -
+                count_of(Kind::drop_stray) - count_of(Kind::leave) - count_of(Kind::take_keys);
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;
   const remote::PoolUse in_small = small->use(), in_large = large->use();
   all.memory_bytes = in_small.bytes + in_large.bytes;
   all.memory_used = in_small.used + in_large.used;
+  all.memory_held = in_small.held + in_large.held;
   all.evictions = evictions();
   all.copies_complete = copies == nullptr || copies->complete();
   all.main_slots = main_headers() * kSlots;
   return all;
-}
-
-/// One after the other, in some buckets at a time; as any member would erase them.
-void State::reap() noexcept {
-  if (store == nullptr || progress.stopped()) return;
-  if (reaper != nullptr && !reaper->finished()) return;
-  const std::uint64_t end_at = reap_at + std::min(kReapedAtOnce, main_headers());
-  for (; reap_at < end_at; ++reap_at) {
-    std::byte* const main = own_main(reap_at % main_headers());
-    bool reaping = false;
-    for (const std::byte* const bucket : OwnChain(*this, main)) {
-      // Its head alone says whether an entry has expired; the erasing looks closer.
-      for (std::size_t i = 0; i < kSlots && !reaping; ++i) {
-        const std::uint64_t word = word_of(bucket + i * kSlotBytes + kWordBytes);
-        if (slot_word::type_of(word) != SlotType::entry) continue;
-        const std::byte* const entry = own_entry(slot_word::location_of(word));
-        if (entry == nullptr) continue;
-        const std::uint64_t expiry = word_of(entry + offsetof(EntryHead, expiry_ns));
-        if (expiry == 0 || ttl_of(fabric.rank(), expiry) != 0) continue;
-        see_bucket(main, bucket, [&](const StoreEntry& seen_entry) {
-          if (reaping || seen_entry.ttl_ns != 0) return;
-          if (first_home_of(hash_of(seen_entry.key)) != fabric.rank()) return;
-          if (reaper == nullptr) reaper = std::make_unique<StoreOperation>(*store);
-          reaping = true;
-          begin(*reaper, Kind::reap, seen_entry.key, {}, kNoExpiry, 0, nullptr);
-        });
-      }
-      if (reaping) break;
-    }
-    if (reaping && !reaper->finished()) return;  // the same header again, next time
-  }
 }
 
 }  // namespace dunlin::store

@@ -5,7 +5,8 @@
 
 #include "store/state.hpp"
 
-/// A member of a store with eviction that wants room: it asks the home, and waits without a lock.
+/// A member that wants room waits without a lock: its pool asks the home; of a store with eviction,
+/// the member asks by a message.
 namespace dunlin::store {
 
 using remote::Status;
@@ -74,11 +75,23 @@ Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
   return now - since_ns > options.wait_for_room_ns ? Status::no_room : Status::ok;
 }
 
+/// Not yet there, or never. Calls that hold locks of others wait with them: for a second at most.
+bool State::without_block(StoreOperation& op, bool is_large, std::uint32_t size_class) noexcept {
+  const Work& work = *op.work_;
+  if (work.out_of_room && room == nullptr) return leave(op, status_without(is_large, size_class));
+  if (work.out_of_room) return wait_for_room(op, is_large, size_class);
+  const remote::SlabPool& pool = is_large ? *large : *small;
+  const bool may_unlock = !is_copy(work.kind) && !work.lock_is_held;
+  return may_unlock && pool.asks(work.home) ? wait_for_room(op, is_large, size_class) : false;
+}
+
+Status State::status_without(bool is_large, std::uint32_t size_class) noexcept {
+  return !is_large && size_class == kIndirectClass ? Status::full : Status::no_room;
+}
+
 /// STO-V4. The lock is given back first; the blocks that there were stay.
-bool State::without_room(StoreOperation& op, bool is_large, std::uint32_t size_class,
-                         Status status) noexcept {
+bool State::wait_for_room(StoreOperation& op, bool is_large, std::uint32_t size_class) noexcept {
   Work& work = *op.work_;
-  if (room == nullptr) return leave(op, status);
   work.room_is_large = is_large;
   work.room_class = size_class;
   work.waits_for_room = true;
@@ -92,8 +105,12 @@ bool State::await_room(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
   remote::SlabPool& pool = work.room_is_large ? *large : *small;
-  const auto block = pool.allocate_class(work.home, work.room_class);
+  const bool is_over = room == nullptr && pool.full_class(work.home, work.room_class);
+  const auto block = is_over ? pool.allocate_held(work.home, pool.bytes_of(work.room_class))
+                             : pool.allocate_class(work.home, work.room_class);
   if (!block) {
+    if (is_over) return end(op, status_without(work.room_is_large, work.room_class));
+    if (room == nullptr) return false;
     if (pool.full_class(work.home, work.room_class)) {
       const Status why =
           ask_for_room(work.home, work.room_is_large, work.room_class, work.room_since_ns);

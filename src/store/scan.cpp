@@ -8,7 +8,8 @@
 #include "store/state.hpp"
 
 /// Scans: position by position, chain by chain, slot by slot. A key keeps its slot as long as its
-/// chain has it, and its position for ever, so it is seen exactly once.
+/// chain has it, and its position for ever, so it is seen exactly once. A step passes over any
+/// number of empty chains, and looks at many of them at once.
 namespace dunlin {
 
 using remote::Status;
@@ -41,6 +42,14 @@ namespace {
   return std::uint64_t{home} << 48 | position;
 }
 
+/// Runs of empty chains before others poll.
+constexpr std::uint32_t kRunsAtOnce = 16;
+
+[[nodiscard]] bool is_empty(const Bucket& bucket) noexcept {
+  return bucket.link == 0 &&
+         std::ranges::all_of(bucket.slots, [](const Slot& slot) { return slot.word == 0; });
+}
+
 }  // namespace
 
 void State::begin(StoreScan& scan, StoreCursor from) noexcept {
@@ -49,6 +58,8 @@ void State::begin(StoreScan& scan, StoreCursor from) noexcept {
   work.home = static_cast<Rank>(from >> 48);
   work.position = from & 0xffffffffffff;
   work.left = std::max(scan.options_.buckets, 1U);
+  work.was_empty = false;
+  work.runs = 0;
   work.tries = 0;
   work.rest = {};
   work.posted = 0;
@@ -112,6 +123,14 @@ bool State::step(StoreScan& scan) noexcept {
       return scan_depth(scan);
     case ScanStage::depth_read:
       return scan_depth_read(scan);
+    case ScanStage::run:
+      return scan_run(scan);
+    case ScanStage::run_read:
+      return scan_run_read(scan);
+    case ScanStage::run_depths:
+      return scan_run_depths(scan);
+    case ScanStage::run_depths_read:
+      return scan_run_depths_read(scan);
     case ScanStage::done:
       return false;
   }
@@ -157,7 +176,9 @@ bool State::scan_attach(StoreScan& scan) noexcept {
   work.pending = (1U << kSlots) - 1;
   work.read_bytes.fill(0);
   work.buckets = 0;
+  work.is_empty = true;
   work.stage = ScanStage::bucket;
+  if (work.was_empty) plan_run(work);
   return true;
 }
 
@@ -172,6 +193,7 @@ bool State::scan_bucket(StoreScan& scan) noexcept {
 
 bool State::scan_bucket_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
+  work.is_empty = work.is_empty && is_empty(work.header.bucket);
   for (std::size_t i = 0; i < kSlots; ++i) {
     const std::uint64_t word = work.header.bucket.slots[i].word;
     const std::size_t block = block_bytes(slot_word::location_of(word));
@@ -303,15 +325,98 @@ bool State::scan_depth_read(StoreScan& scan) noexcept {
     return true;
   }
   work.found.erase(std::remove_if(found, work.found.end(), seen_elsewhere), work.found.end());
-  work.position = below;
-  if (work.position > UINT32_MAX) {
+  work.was_empty = work.is_empty;
+  if (!work.is_empty) --work.left;
+  return scan_on(scan, below);
+}
+
+/// A step does not go from one member to the next.
+bool State::scan_on(StoreScan& scan, std::uint64_t position) noexcept {
+  ScanWork& work = *scan.work_;
+  work.position = position;
+  const bool is_last = position > UINT32_MAX;
+  if (is_last) {
     ++work.home;
     work.position = 0;
-    work.left = 1;  // a step does not go from one member to the next
   }
-  if (--work.left == 0 || work.home >= members) return end(scan, Status::ok);
+  if (is_last || work.left == 0) return end(scan, Status::ok);
   work.stage = ScanStage::attach;
   return true;
+}
+
+// --- empty chains --------------------------------------------------------------------------------
+
+/// The next chains in the order of their positions, as far as this process knows the index.
+void State::plan_run(ScanWork& work) const noexcept {
+  const IndexShape& shape = homes[work.at].shape;
+  work.run.clear();
+  std::uint64_t position = work.position;
+  while (work.run.size() < ScanWork::kRun && position < work.below) {
+    const std::uint64_t number = shape.number_of(position);
+    ScanWork::Chain& chain = work.run.emplace_back();
+    chain.position = position;
+    chain.number = number;
+    chain.main = main_header(work.at, number);
+    position = shape.end_of(position, shape.depth_of(position));
+  }
+  if (!work.run.empty()) work.stage = ScanStage::run;
+}
+
+bool State::scan_run(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  std::array<Operation, ScanWork::kRun> batch;
+  std::size_t steps = 0;
+  for (ScanWork::Chain& chain : work.run)
+    batch[steps++] =
+        read(work.at, region_of(chain.main), chain.main.offset, &chain.bucket, sizeof(Bucket))
+            .notify(scan.completion_);
+  return post(scan, std::span(batch).first(steps), ScanStage::run_read);
+}
+
+bool State::scan_run_read(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  const auto found = std::ranges::find_if_not(
+      work.run, [](const ScanWork::Chain& chain) { return is_empty(chain.bucket); });
+  work.run_empty = static_cast<std::size_t>(found - work.run.begin());
+  work.stage = work.run_empty == 0 ? ScanStage::bucket : ScanStage::run_depths;
+  return true;
+}
+
+bool State::scan_run_depths(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  std::array<Operation, ScanWork::kRun> batch;
+  for (std::size_t i = 0; i < work.run_empty; ++i) {
+    ScanWork::Chain& chain = work.run[i];
+    const Place at = chain.main.at(kDepthAt);
+    batch[i] =
+        read(work.at, region_of(at), at.offset, &chain.depth, kWordBytes).notify(scan.completion_);
+  }
+  return post(scan, std::span(batch).first(work.run_empty), ScanStage::run_depths_read);
+}
+
+/// STO-10, as scan_depth_read(). A chain that says anything but its depth is looked at by itself.
+bool State::scan_run_depths_read(StoreScan& scan) noexcept {
+  ScanWork& work = *scan.work_;
+  const IndexShape& shape = homes[work.at].shape;
+  std::uint64_t position = work.position;
+  work.was_empty = work.run_empty == work.run.size();
+  for (std::size_t i = 0; i < work.run_empty && position == work.run[i].position; ++i) {
+    const ScanWork::Chain& chain = work.run[i];
+    const auto depth = static_cast<std::uint32_t>(chain.depth);
+    if (!shape.is_depth(chain.depth) || shape.number_at(position, depth) != chain.number) {
+      work.was_empty = false;
+      break;
+    }
+    position = std::min(work.below, shape.end_of(position, depth));
+  }
+  if (position == work.position) {
+    work.stage = ScanStage::bucket;
+    return true;
+  }
+  if (!scan_on(scan, position)) return false;
+  if (++work.runs % kRunsAtOnce != 0) return true;
+  look_again_soon();
+  return false;
 }
 
 }  // namespace store

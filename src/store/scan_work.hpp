@@ -20,6 +20,11 @@ enum class ScanStage : std::uint8_t {
   entries_read,
   depth,
   depth_read,
+  // Of several chains at once, the first of which may be empty:
+  run,
+  run_read,
+  run_depths,
+  run_depths_read,
   done
 };
 
@@ -33,6 +38,16 @@ struct ScanWork {
     std::uint64_t ttl_ns = kNoExpiry;
   };
 
+  /// A chain that is looked at together with others.
+  struct Chain {
+    std::uint64_t position = 0;
+    std::uint64_t number = 0;  // of its main header
+    Place main;
+    Bucket bucket;
+    std::uint64_t depth = 0;
+  };
+  static constexpr std::size_t kRun = 64;
+
   ScanStage stage = ScanStage::done;
   Rank home = 0;               // whose keys are returned
   Rank at = 0;                 // where they are: the same, or the one that has taken over
@@ -42,7 +57,12 @@ struct ScanWork {
   Place main;
   std::size_t found_before = 0;  // in `found`, of other chains
   std::uint64_t depth = 0;
-  std::uint32_t left = 0;  // main headers of this step
+  std::uint32_t left = 0;  // main headers of this step that are not empty
+  bool is_empty = false;   // the chain
+  bool was_empty = false;  // the one before it: those that follow may be, too
+  std::vector<Chain> run;
+  std::size_t run_empty = 0;  // of these, from the first one on
+  std::uint32_t runs = 0;     // since others could poll
   std::uint32_t tries = 0;
   Rest rest;
   std::uint32_t buckets = 0;  // of the chain

@@ -111,6 +111,9 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     small_bytes = options.memory_bytes - index_bytes - large_bytes;
   }
   const auto [of_small, of_large] = limits(options.limit_bytes, small_bytes, large_bytes);
+  const auto free_blocks = [this] {
+    return reaper == nullptr ? remote::Freed::nothing : reaper->free_blocks();
+  };
   small = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name,
                                         .slab_bytes = kSmallSlabBytes,
@@ -118,7 +121,8 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .own_bytes = small_bytes,
                                         .homes = places,
                                         .makes_room = options.eviction != Eviction::none,
-                                        .limit_bytes = of_small});
+                                        .limit_bytes = of_small,
+                                        .free_blocks = free_blocks});
   large = std::make_unique<remote::SlabPool>(
       progress, remote::SlabPoolOptions{.name = options.name + "+",
                                         .slab_bytes = kLargeSlabBytes,
@@ -126,7 +130,8 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .own_bytes = large_bytes,
                                         .homes = places,
                                         .makes_room = options.eviction != Eviction::none,
-                                        .limit_bytes = of_large});
+                                        .limit_bytes = of_large,
+                                        .free_blocks = free_blocks});
   redo = fabric.allocate(
       {.name = "store-redo:" + options.name,
        .bytes = is_home ? stale_at(progress.capacity(), members, static_cast<Rank>(members))
@@ -140,6 +145,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     homes[fabric.rank()].shape = IndexShape(main_headers);
     homes[fabric.rank()].ranks = progress.capacity();
     growth = std::make_unique<Growth>(*this);
+    reaper = std::make_unique<Reaper>(*this);
     if (has_copies()) copies = std::make_unique<Copies>(*this);
     if (moves_keys()) departure = std::make_unique<Departure>(*this);
     if (has_copies()) shedding = std::make_unique<Shedding>(*this);
@@ -369,14 +375,16 @@ std::size_t State::poll_part() {
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
   const std::size_t done =
-      inquire() + correct_counts() + growth->poll() + (copies != nullptr ? copies->poll() : 0) +
-      (departure != nullptr ? departure->poll() : 0) +
+      inquire() + correct_counts() + growth->poll() + reaper->poll() +
+      (copies != nullptr ? copies->poll() : 0) + (departure != nullptr ? departure->poll() : 0) +
       (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {
     next_duty_ns = now + kDutyNs;
-    reap();
+    reaper->look();
+    small->take_back_empty();
+    large->take_back_empty();
     growth->look_at_share();
     page.look_at_part(*this);
   }

@@ -23,6 +23,7 @@
 #include "store/growth.hpp"
 #include "store/index_shape.hpp"
 #include "store/key_homes.hpp"
+#include "store/reaper.hpp"
 #include "store/scan_work.hpp"
 #include "store/shedding.hpp"
 #include "store/statistics_page.hpp"
@@ -200,14 +201,18 @@ struct State final : remote::Part {
   /// As before the first step.
   void rewind(StoreOperation& op) noexcept;
 
-  // --- eviction: room.cpp ------------------------------------------------------------------------
+  // --- room: room.cpp ------------------------------------------------------------------------
   void open_room();
   void take_message(Rank from, std::span<const std::byte> bytes);
   /// `ok`: it may still come; `no_room`: the call has waited for too long since it asked first.
   [[nodiscard]] remote::Status ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
                                             std::uint64_t& since_ns) noexcept;
-  [[nodiscard]] bool without_room(StoreOperation& op, bool is_large, std::uint32_t size_class,
-                                  remote::Status status) noexcept;
+  [[nodiscard]] bool without_block(StoreOperation& op, bool is_large,
+                                   std::uint32_t size_class) noexcept;
+  [[nodiscard]] static remote::Status status_without(bool is_large,
+                                                     std::uint32_t size_class) noexcept;
+  [[nodiscard]] bool wait_for_room(StoreOperation& op, bool is_large,
+                                   std::uint32_t size_class) noexcept;
   [[nodiscard]] bool await_room(StoreOperation& op) noexcept;
   void begin_eviction(StoreOperation& op, StoreKey key, const Location& victim) noexcept;
   void mark(const Work& work) noexcept;
@@ -305,7 +310,6 @@ struct State final : remote::Part {
   std::size_t poll_part() override;
   std::size_t do_duties();
   void members_changed() override;
-  void reap() noexcept;
   void repair_chain(std::byte* main) noexcept;
   void repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noexcept;
   /// The image of the redo record of that entry, or null.
@@ -351,6 +355,12 @@ struct State final : remote::Part {
   [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
   [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
   [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work) const noexcept;
+  [[nodiscard]] bool scan_on(StoreScan& scan, std::uint64_t position) noexcept;
+  void plan_run(ScanWork& work) const noexcept;
+  [[nodiscard]] bool scan_run(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_run_read(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_run_depths(StoreScan& scan) noexcept;
+  [[nodiscard]] bool scan_run_depths_read(StoreScan& scan) noexcept;
 
   // --- works -------------------------------------------------------------------------------------
   [[nodiscard]] std::unique_ptr<Work> take_work();
@@ -466,10 +476,9 @@ struct State final : remote::Part {
   std::vector<std::unique_ptr<TransactionWork>> spare_transactions;
   std::vector<std::unique_ptr<TransactionWork>> unfinished_transactions;
   std::vector<std::unique_ptr<TransactionInquiry>> inquiries;
-  std::unique_ptr<StoreOperation> reaper;
+  std::unique_ptr<Reaper> reaper;  // of a home
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;
-  std::uint64_t reap_at = 0;  // main header
   StatisticsPage page{fabric, options.name, is_home};
 };
 

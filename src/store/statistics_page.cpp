@@ -96,6 +96,7 @@ void Census::count_slab(const remote::SlabPool& pool, std::uint32_t slab, bool i
   if (holder.is_withheld) return;
   memory_so_far_.bytes += pool.slab_bytes();
   if (!holder.is_held) return;
+  memory_so_far_.held += pool.slab_bytes();
   std::uint64_t blocks = 0;
   for (std::size_t word = 0; word < pool.bit_words(); ++word)
     blocks += static_cast<std::uint64_t>(std::popcount(pool.live_bits(slab, word)));
@@ -135,6 +136,7 @@ void StatisticsPage::look_at_part(const State& state) noexcept {
       .indirect_headers = memory.indirect_headers,
       .indirect_headers_free = memory.indirect_headers_free,
       .locked_chains = census_.slots().locked_chains,
+      .held_bytes = memory.held,
   };
   if (now == part_) return;
   part_ = now;
@@ -168,6 +170,7 @@ void StatisticsPage::show(const State& state) noexcept {
                                  {&page_->part.indirect_headers, part_.indirect_headers},
                                  {&page_->part.indirect_headers_free, part_.indirect_headers_free},
                                  {&page_->part.locked_chains, part_.locked_chains},
+                                 {&page_->part.held_bytes, part_.held_bytes},
                                  {&page_->in_flight, std::uint64_t{state.progress.in_flight()}},
                                  {&page_->lock_waits, seen.lock_waits},
                                  {&page_->waits_for_room, seen.waits_for_room},

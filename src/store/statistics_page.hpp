@@ -28,6 +28,7 @@ class Census {
   struct Memory {
     std::uint64_t bytes = 0;
     std::uint64_t used = 0;
+    std::uint64_t held = 0;
     std::uint64_t indirect_headers = 0;
     std::uint64_t indirect_headers_free = 0;
   };

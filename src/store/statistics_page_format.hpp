@@ -33,6 +33,7 @@ struct Part {
   std::uint64_t indirect_headers = 0;       // that are linked
   std::uint64_t indirect_headers_free = 0;  // blocks for more of them, in slabs that are taken
   std::uint64_t locked_chains = 0;
+  std::uint64_t held_bytes = 0;  // of memory_bytes, in slabs that members hold
   friend bool operator==(const Part&, const Part&) = default;
 };
 
@@ -53,8 +54,9 @@ struct Page {
   std::uint64_t cache_stale;
 };
 
-static_assert(offsetof(Page, part) == 64 && sizeof(Part) == 88);
-static_assert(offsetof(Part, main_slots) == 48 && offsetof(Part, locked_chains) == 80);
+static_assert(offsetof(Page, part) == 64 && sizeof(Part) == 96);
+static_assert(offsetof(Part, main_slots) == 48 && offsetof(Part, locked_chains) == 80 &&
+              offsetof(Part, held_bytes) == 88);
 static_assert(offsetof(Page, begun) == 192);
 static_assert(offsetof(Page, in_flight) == 224 && offsetof(Page, cache_slots) == 248);
 static_assert(offsetof(Page, cache_stale) == 272 && sizeof(Page) == 320);

@@ -109,9 +109,9 @@ bool State::find_headers(TransactionWork& work) noexcept {
     bucket.has_block = block.has_value();
     if (block) bucket.block = *block;
     has_all = has_all && bucket.has_block;
-    waits = waits || (!block && is_full);
+    if (!block && is_full && room == nullptr) return fail(work, Status::no_room);
+    waits = waits || (!block && (is_full || (!has_copies() && small->asks(home))));
   }
-  if (waits && room == nullptr) return fail(work, Status::no_room);
   if (waits) return begin_anew(work);
   if (!has_all) return false;
   give_headers_back(work);  // a chain has got shorter meanwhile

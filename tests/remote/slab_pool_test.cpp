@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,25 +66,28 @@ class Slabs {
       node.progress = std::make_unique<Progress>(world.fabric(rank), *node.members);
       node.traffic = std::make_unique<Traffic>(*node.progress);
       node.progress->add(*node.traffic);  // before the pool
-      node.pool =
-          std::make_unique<SlabPool>(*node.progress, SlabPoolOptions{.name = "s",
-                                                                     .slab_bytes = kSlab,
-                                                                     .block_bytes = {64, 256, 1024},
-                                                                     .own_bytes = slabs * kStride});
+      node.pool = std::make_unique<SlabPool>(
+          *node.progress, SlabPoolOptions{.name = "s",
+                                          .slab_bytes = kSlab,
+                                          .block_bytes = {64, 256, 1024},
+                                          .own_bytes = slabs * kStride,
+                                          .free_blocks = [&node] { return node.free_blocks(); }});
       world.attach(rank, [&node] { return node.progress->poll(); });
     }
     world.run_for(1'000'000);
   }
   SlabPool& at(Rank rank) { return *nodes[rank].pool; }
-  /// None once the home is full.
-  std::optional<SlabBlock> allocate(Rank by, Rank home, std::size_t bytes) {
+  /// None once the home is full, within such a time.
+  std::optional<SlabBlock> allocate(Rank by, Rank home, std::size_t bytes,
+                                    std::uint64_t within_ns = 90'000'000) {
     std::optional<SlabBlock> block = at(by).allocate(home, bytes);
-    world.run_until(
+    EXPECT_TRUE(world.run_until(
         [&] {
           if (!block && !at(by).full(home, bytes)) block = at(by).allocate(home, bytes);
           return block || at(by).full(home, bytes);
         },
-        100'000'000);
+        within_ns))
+        << "member " << by << " waits for room at member " << home;
     return block;
   }
   void post(Rank by, const Operation& operation) {
@@ -101,6 +105,7 @@ class Slabs {
     std::unique_ptr<Progress> progress;
     std::unique_ptr<Traffic> traffic;
     std::unique_ptr<SlabPool> pool;
+    std::function<Freed()> free_blocks = [] { return Freed::nothing; };
   };
   sim::World world;
   std::vector<Node> nodes;
@@ -179,10 +184,11 @@ TEST(SlabPool, AHomeThatIsFullHasRoomAgainForTheSameSize) {
 TEST(SlabPool, ALargerBlockThatIsHeldDoesAsWell) {
   Slabs slabs(2, 2);
   const SlabBlock large = slabs.allocate(0, 1, 256).value();
+  EXPECT_TRUE(slabs.allocate(0, 1, 256));
   const SlabBlock larger = slabs.allocate(0, 1, 1024).value();
   slabs.at(0).cancel(large);
   EXPECT_FALSE(slabs.allocate(0, 1, 64)) << "both slabs have other sizes";
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(slabs.at(0).allocate_held(1, 64).value().size_class, 1U);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(slabs.at(0).allocate_held(1, 64).value().size_class, 1U);
   EXPECT_FALSE(slabs.at(0).allocate_held(1, 64)) << "the block of 1024 bytes is in use";
   slabs.at(0).cancel(larger);
   EXPECT_EQ(slabs.at(0).allocate_held(1, 64), larger);
@@ -265,6 +271,136 @@ TEST(SlabPool, WhatADeadMemberHadNotLinkedComesBack) {
   EXPECT_FALSE(slabs.allocate(1, 1, 256));
   slabs.free(0, blocks[0]);
   EXPECT_EQ(slabs.allocate(1, 1, 256), blocks[0]);
+}
+
+// --- empty slabs come back (REM-16, REM-17) ------------------------------------------------------
+
+TEST(SlabPool, AnEmptySlabIsAnotherMembersAndOfAnotherSize) {
+  Slabs slabs(3, 1);
+  std::vector<SlabBlock> blocks;
+  while (const auto block = slabs.allocate(0, 1, 256)) {
+    slabs.link(0, *block);
+    blocks.push_back(*block);
+  }
+  ASSERT_EQ(blocks.size(), 4U);
+  EXPECT_FALSE(slabs.allocate(2, 1, 64));
+  EXPECT_EQ(slabs.at(1).use().held, kSlab);
+  for (const SlabBlock& block : blocks) slabs.free(2, block);
+  EXPECT_EQ(slabs.at(1).use().used, 0U);
+  EXPECT_EQ(slabs.at(1).use().held, kSlab) << "its holder does not know that it is empty";
+  EXPECT_TRUE(slabs.allocate(2, 1, 64)) << "REM-17";
+  EXPECT_FALSE(slabs.allocate(0, 1, 256)) << "REM-14: member 2 has the slab";
+  EXPECT_FALSE(slabs.allocate(1, 1, 1024));
+}
+
+TEST(SlabPool, OneBlockAtATimeHasRoomWhoeverAllocatesIt) {
+  for (const sim::Profile& profile : {sim::profile("ib100"), narrow()}) {
+    Slabs slabs(4, 2, profile);
+    std::mt19937_64 random(3);
+    for (int step = 0; step < 60; ++step) {
+      const auto by = static_cast<Rank>(random() % 4), home = static_cast<Rank>(random() % 2);
+      const std::size_t bytes = std::array<std::size_t, 3>{64, 256, 1024}.at(random() % 3);
+      const auto block = slabs.allocate(by, home, bytes);
+      ASSERT_TRUE(block) << "REM-17: step " << step << ", member " << by << " at " << home;
+      if (random() % 4 == 0) {
+        slabs.at(by).cancel(*block);
+        continue;
+      }
+      slabs.link(by, *block);
+      slabs.free(static_cast<Rank>(random() % 4), *block);
+    }
+  }
+}
+
+TEST(SlabPool, ASlabWithABlockThatIsNotLinkedYetStaysWithItsHolder) {
+  Slabs slabs(3, 1);
+  const SlabBlock block = slabs.allocate(0, 1, 256).value();
+  EXPECT_FALSE(slabs.allocate(2, 1, 64)) << "REM-16";
+  EXPECT_EQ(slabs.allocate(0, 1, 256)->size_class, 1U) << "the holder goes on";
+  slabs.link(0, block);
+  EXPECT_EQ(slabs.at(1).use().blocks, 1U);
+}
+
+TEST(SlabPool, AnEmptySlabOfADeadMemberIsAnothers) {
+  Slabs slabs(3, 1);
+  const SlabBlock block = slabs.allocate(2, 1, 256).value();
+  slabs.link(2, block);
+  slabs.free(0, block);
+  slabs.world.crash(2);
+  EXPECT_TRUE(
+      slabs.world.run_until([&] { return !slabs.nodes[1].members->contains(2); }, 1'000'000'000));
+  EXPECT_TRUE(slabs.allocate(0, 1, 64)) << "REM-17";
+}
+
+TEST(SlabPool, AMemberThatDiesWhileItIsAskedForASlabKeepsNobodyWaiting) {
+  for (std::uint64_t delay_ns = 0; delay_ns < 40'000; delay_ns += 2'000) {
+    Slabs slabs(4, 1);
+    const SlabBlock block = slabs.allocate(2, 1, 256).value();
+    slabs.link(2, block);
+    slabs.free(0, block);
+    EXPECT_FALSE(slabs.at(0).allocate(1, 64));
+    slabs.world.run_for(delay_ns);
+    slabs.world.crash(2);
+    std::optional<SlabBlock> got;
+    EXPECT_TRUE(slabs.world.run_until(
+        [&] {
+          got = slabs.at(0).allocate(1, 64);
+          return got.has_value();
+        },
+        5'000'000'000))
+        << "REM-17: after " << delay_ns << " ns";
+  }
+}
+
+TEST(SlabPool, AHomeAndAHolderThatDoNotPollKeepNobodyWaitingForLong) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  Slabs slabs(3, 1);
+  const SlabBlock block = slabs.allocate(0, 1, 256).value();
+  slabs.link(0, block);
+  slabs.free(0, block);
+  slabs.world.detach_all(0);  // its fabric is polled no more either
+  EXPECT_FALSE(slabs.allocate(2, 1, 64, kSecond));
+  slabs.world.detach_all(1);
+  EXPECT_FALSE(slabs.allocate(2, 1, 64, 2 * kSecond));
+  EXPECT_FALSE(slabs.allocate(2, 1, 64, 1'000'000)) << "it is not asked again soon";
+}
+
+TEST(SlabPool, AHomeTakesEmptySlabsBackUnasked) {
+  Slabs slabs(2, 4);
+  for (const std::size_t bytes : {64U, 256U, 1024U}) {
+    const SlabBlock block = slabs.allocate(0, 1, bytes).value();
+    slabs.link(0, block);
+    slabs.free(1, block);
+  }
+  const SlabBlock used = slabs.allocate(1, 1, 64).value();
+  slabs.link(1, used);
+  EXPECT_EQ(slabs.at(1).use().held, 4 * kSlab);
+  slabs.at(1).take_back_empty();
+  slabs.world.run_for(1'000'000);
+  EXPECT_EQ(slabs.at(1).use().held, 4 * kSlab) << "they were empty only once";
+  slabs.at(1).take_back_empty();
+  slabs.world.run_for(1'000'000);
+  EXPECT_EQ(slabs.at(1).use().held, kSlab);
+  EXPECT_EQ(slabs.at(1).use().used, 64U);
+}
+
+TEST(SlabPool, AHomeFreesBlocksWhenAMemberFindsNoRoom) {
+  Slabs slabs(2, 1);
+  std::vector<SlabBlock> blocks;
+  while (const auto block = slabs.allocate(0, 1, 256)) {
+    slabs.link(0, *block);
+    blocks.push_back(*block);
+  }
+  int calls = 0;
+  slabs.nodes[1].free_blocks = [&] {
+    if (++calls < 3) return Freed::looking;
+    if (calls > 3 || !slabs.world.fabric(1).post(slabs.at(1).free(blocks[2])).all())
+      return Freed::nothing;
+    return Freed::some;
+  };
+  EXPECT_EQ(slabs.allocate(0, 1, 256), blocks[2]);
+  EXPECT_EQ(calls, 3);
+  EXPECT_FALSE(slabs.allocate(0, 1, 256));
 }
 
 TEST(SlabPool, AHomeThatDiesIsFull) {

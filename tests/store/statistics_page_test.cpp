@@ -55,11 +55,13 @@ TEST_F(StorePages, ShowWhatEachMemberHoldsAsItsStatisticsDo) {
       return expected.occupancy() <= 0.75 && memory::load(part.main_slots) == expected.main_slots &&
              memory::load(part.keys) == expected.keys &&
              memory::load(part.used_bytes) == expected.memory_used &&
+             memory::load(part.held_bytes) == expected.memory_held &&
              memory::load(part.main_slots_used) != 0;
     })) << rank;
     EXPECT_EQ(pages[rank]->is_home, 1U);
     EXPECT_EQ(part.value_bytes, expected.keys * 10);
     EXPECT_EQ(part.memory_bytes, expected.memory_bytes);
+    EXPECT_GT(expected.memory_held, expected.memory_used);
     EXPECT_EQ(part.main_slots, expected.main_slots);
     EXPECT_LE(part.main_slots_used, part.main_slots);
     EXPECT_GT(part.indirect_headers, 0U);

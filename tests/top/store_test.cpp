@@ -47,7 +47,8 @@ struct TopStores : testing::Test {
                  .main_slots_used = 240,
                  .indirect_headers = 2,
                  .indirect_headers_free = 338,
-                 .locked_chains = 1};
+                 .locked_chains = 1,
+                 .held_bytes = 64 << 10};
   }
   /// What is seen a second after `change`, and by how much it has changed.
   template <class Change>
@@ -86,8 +87,8 @@ TEST_F(TopStores, PrintsWhatMembersHoldAndWhatTheirProcessesDo) {
   }
   EXPECT_EQ(text, R"(
 store cache
-  MEMBER  KEYS  VALUES   SLOTS  INDIR.  FREE   MEMORY   USED    LIMIT  EVICT/s  LOCKED
-  node0    250   25000  75.0 %       2   338  4194304  32000  8388608       20       1
+  MEMBER  KEYS  VALUES   SLOTS  INDIR.  FREE   MEMORY   USED  UNUSED    LIMIT  EVICT/s  LOCKED
+  node0    250   25000  75.0 %       2   338  4194304  32000   33536  8388608       20       1
 
   MEMBER  GET/s  PUT/s  ERASE/s  OTHER/s    HITS  STALE/s  WAIT/s  ROOM/s  IN FLIGHT
   node0       0      0        0        0       -        0       0       0          2
@@ -109,6 +110,7 @@ TEST_F(TopStores, AClientHasNoPart) {
   const auto seen = to_json(seen_after([] {}))["groups"][0]["stores"][0]["members"];
   EXPECT_EQ(seen[0]["part"]["keys"], 250);
   EXPECT_EQ(seen[0]["part"]["limit_bytes"], 8 << 20);
+  EXPECT_EQ(seen[0]["part"]["held_bytes"], 64 << 10);
   EXPECT_TRUE(seen[1]["part"].is_null());
   EXPECT_TRUE(seen[1]["hit_percent"].is_null()) << "no lookups";
 }
@@ -142,6 +144,9 @@ TEST(TopStorePage, IsNotBelievedIfItContradictsItself) {
   page.part.used_bytes = 1'001;
   EXPECT_FALSE(read_store(memory.span())) << "more used than there is";
   page.part.used_bytes = 0;
+  page.part.held_bytes = 1'001;
+  EXPECT_FALSE(read_store(memory.span())) << "more held than there is";
+  page.part.held_bytes = 0;
   page.part.main_slots_used = 9;
   EXPECT_FALSE(read_store(memory.span())) << "more slots used than there are";
   page.is_home = 0;

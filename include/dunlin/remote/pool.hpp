@@ -18,6 +18,7 @@ namespace dunlin::remote {
 struct PoolUse {
   std::size_t bytes = 0;         // of the pool
   std::size_t used = 0;          // in allocated blocks
+  std::size_t held = 0;          // of a SlabPool: in slabs that a member holds, used or not
   std::size_t blocks = 0;        // that are allocated
   std::size_t largest_free = 0;  // the largest block that can be allocated now
   /// 0: all that is free is in one block; towards 1: it lies in many small ones.

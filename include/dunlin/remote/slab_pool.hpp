@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,12 +29,21 @@
 ///  REM-15 When a holder is gone, each of its blocks that was never linked, or was freed, is free
 ///         again, at the member whose memory it is; the others stay as they are.
 ///
-/// A pool that `makes_room` serves a cache: its home frees blocks of others, says by hint() where,
-/// and moves slabs from member to member and from size to size:
+/// A slab goes from member to member, and from size to size:
 ///  REM-16 A holder gives a slab back only when each block of it is free, and it allocates nothing
 ///         there from the moment when it learns that the slab is withdrawn. So the next holder
 ///         finds a slab in which no member has a block.
+///  REM-17 No home is full() for a member while a slab there is empty, or while the home can free
+///         blocks, if the home and the holders of its slabs poll. A pool that `makes_room` serves a
+///         cache instead: its home frees blocks of others, says by hint() where, and moves slabs.
 namespace dunlin::remote {
+
+/// What a member has found that looks in its memory for blocks to free.
+enum class Freed : std::uint8_t {
+  looking,  // it has not gone through all of its memory yet
+  some,
+  nothing
+};
 
 struct SlabPoolOptions {
   std::string name;                      // the same at all members, as are the next ones
@@ -46,6 +56,9 @@ struct SlabPoolOptions {
   /// full() until a hint() comes.
   bool makes_room = false;
   std::size_t limit_bytes = SIZE_MAX;  // of blocks, in whole slabs
+  /// Called in poll() as long as a member finds no room in this one's memory: frees blocks there, a
+  /// part at a time. Not with makes_room.
+  std::function<Freed()> free_blocks = nullptr;
 };
 
 /// A block of a SlabPool: in the memory of `home`, at `offset` of the pool's region.
@@ -73,8 +86,9 @@ class SlabPool final : public Part {
   ~SlabPool() override;
 
   /// A block of the smallest size that holds so many bytes; none if this process holds no free one:
-  /// then a slab is being fetched, and once that has failed the home is full(). Its bytes are
-  /// whatever they were.
+  /// then a slab is being fetched. If there is none, the home is asked for room; once it has none
+  /// either, or has not answered for a second, it is full(). The block's bytes are whatever they
+  /// were.
   [[nodiscard]] std::optional<SlabBlock> allocate(Rank home, std::size_t bytes) noexcept;
   /// The same for a size of which there may be several.
   [[nodiscard]] std::optional<SlabBlock> allocate_class(Rank home,
@@ -84,6 +98,8 @@ class SlabPool final : public Part {
   /// Whether the home had no room for so many bytes when it was asked last; allocate() asks again.
   [[nodiscard]] bool full(Rank home, std::size_t bytes) const noexcept;
   [[nodiscard]] bool full_class(Rank home, std::uint32_t size_class) const noexcept;
+  /// Whether a search at that home waits until the home has looked for room.
+  [[nodiscard]] bool asks(Rank home) const noexcept;
   /// Gives back a block that was never linked.
   void cancel(SlabBlock block) noexcept;
   /// "It is in use": to be posted before, or in one batch with, the write by which others find the
@@ -97,7 +113,8 @@ class SlabPool final : public Part {
   [[nodiscard]] std::optional<std::uint32_t> class_of(std::size_t bytes) const noexcept;
   [[nodiscard]] RegionId region() const noexcept;
   [[nodiscard]] std::span<std::byte> own_memory() const noexcept;
-  /// Of this member's memory: blocks that are linked and not freed count as used.
+  /// Of this member's memory: blocks that are linked and not freed count as used, and slabs that
+  /// have a holder as held.
   [[nodiscard]] PoolUse use() const noexcept;
   /// Whether a block of this member's memory could be there: a check of values that a peer has
   /// written.
@@ -117,6 +134,10 @@ class SlabPool final : public Part {
   [[nodiscard]] std::uint32_t slab_of(std::uint64_t offset) const noexcept;
 
   // --- and by the home, of its own memory --------------------------------------------------------
+  /// Asks for some slabs back that are empty, and were so when they were looked at before. To be
+  /// called every some milliseconds; slabs come back without that, too, when a member finds no
+  /// room.
+  void take_back_empty() noexcept;
   [[nodiscard]] std::uint32_t slabs() const noexcept;
   [[nodiscard]] std::size_t slab_bytes() const noexcept;
   [[nodiscard]] SlabHolder holder(std::uint32_t slab) const noexcept;
