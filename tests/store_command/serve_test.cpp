@@ -130,12 +130,12 @@ TEST_F(StoreServe, ShowsTheSameKeysAtAllMembers) {
 
 TEST_F(StoreServe, ScansAndDumpsTheKeysOfMembersThatAreLeft) {
   SKIP_WITHOUT("redis-cli");
-  constexpr int kSet = 200;
+  constexpr int kScanned = 200;
   ServerProcess a(group, {"--members", "a,b,c", "--name", "a"});
   ServerProcess b(group, {"--members", "a,b,c", "--name", "b"});
   ServerProcess c(group, {"--members", "a,b,c", "--name", "c"});
   std::string requests;
-  for (int i = 0; i < kSet; ++i) requests += request({"SET", "key" + std::to_string(i), "v"});
+  for (int i = 0; i < kScanned; ++i) requests += request({"SET", "key" + std::to_string(i), "v"});
   EXPECT_TRUE(contains(redis_cli(a, {"--pipe"}, requests), "errors: 0, replies: 200"));
   b.kill();
   const auto count = [](const std::string& text, const std::string& what) {
@@ -147,7 +147,7 @@ TEST_F(StoreServe, ScansAndDumpsTheKeysOfMembersThatAreLeft) {
   const std::string scanned = redis_cli(c, {"--scan"});
   const std::size_t left = count(scanned, "key");
   EXPECT_GT(left, 0U) << scanned;
-  EXPECT_LT(left, std::size_t{kSet});
+  EXPECT_LT(left, std::size_t{kScanned});
   testing::internal::CaptureStdout();
   EXPECT_EQ(run_store({"dump", "--resp", c.endpoint()}), Status::ok);
   EXPECT_EQ(count(testing::internal::GetCapturedStdout(), "SET"), left);
