@@ -38,11 +38,11 @@ class KeyOverlay {
   struct Entry {
     TransactionKey* key = nullptr;
     bool found = false;
-    std::string_view value;
+    std::string_view value = {};
     std::uint64_t ttl_ns = kForeverNs;
     bool changed = false;
     bool ttl_changed = false;
-    std::string own;  // of a value that is not the key's
+    std::string own = {};  // of a value that is not the key's
   };
 
   void run_job(Job& job, OverlayCall& call, Reply& reply);
