@@ -22,7 +22,7 @@ const CLI::Validator kCount(
     },
     "");
 
-struct Fabric {
+struct FabricKind {
   std::string_view name;
   bool providers;  // has several networks to choose from
   bool encrypts;   // what members tell each other
@@ -32,25 +32,28 @@ struct Fabric {
 
 // A further network is added here, and in cluster.cpp.
 constexpr std::array kFabrics{
-    Fabric{.name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
-    Fabric{.name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
-    Fabric{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
-    Fabric{.name = "auto", .providers = true, .encrypts = true, .network = true, .real = true},
-    Fabric{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
-    Fabric{.name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
+    FabricKind{
+        .name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
+    FabricKind{
+        .name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
+    FabricKind{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
+    FabricKind{.name = "auto", .providers = true, .encrypts = true, .network = true, .real = true},
+    FabricKind{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
+    FabricKind{
+        .name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
 };
 
-std::string list_of(bool Fabric::*property) {
+std::string list_of(bool FabricKind::*property) {
   std::string text;
-  for (const Fabric& fabric : kFabrics) {
+  for (const FabricKind& fabric : kFabrics) {
     if (fabric.*property) text += fmt::format("{}{}", text.empty() ? "" : " or ", fabric.name);
   }
   return text;
 }
 
-const Fabric& find(const std::string& name) {
+const FabricKind& find(const std::string& name) {
   std::string all;
-  for (const Fabric& fabric : kFabrics) {
+  for (const FabricKind& fabric : kFabrics) {
     if (fabric.name == name) return fabric;
     all += fmt::format("{}{}", all.empty() ? "" : ", ", fabric.name);
   }
@@ -60,7 +63,7 @@ const Fabric& find(const std::string& name) {
 struct Use {
   std::string_view option;
   bool given;
-  bool Fabric::*needs;
+  bool FabricKind::*needs;
   std::string_view what;
 };
 
@@ -127,20 +130,21 @@ void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultT
 }
 
 void check(const FabricOptions& options) {
-  const Fabric& fabric = find(options.fabric);
+  const FabricKind& fabric = find(options.fabric);
   constexpr std::string_view kNetwork = "only a network has several hosts, devices and addresses";
   const std::initializer_list<Use> uses = {
-      {"--provider", !options.provider.empty(), &Fabric::providers, "only libfabric has providers"},
-      {"--encrypt", options.encrypt, &Fabric::encrypts, "it does not encrypt"},
-      {"--device", !options.device.empty(), &Fabric::network, kNetwork},
-      {"--address", !options.address.empty(), &Fabric::network, kNetwork},
-      {"--rendezvous", !options.rendezvous.empty(), &Fabric::network, kNetwork},
-      {"--secret-file", !options.secret_file.empty(), &Fabric::network, kNetwork},
-      {"--hosts", options.hosts.has_value(), &Fabric::network, kNetwork},
-      {"--host", options.host.has_value(), &Fabric::network, kNetwork},
-      {"--join-timeout", options.join_timeout_s.has_value(), &Fabric::real,
+      {"--provider", !options.provider.empty(), &FabricKind::providers,
+       "only libfabric has providers"},
+      {"--encrypt", options.encrypt, &FabricKind::encrypts, "it does not encrypt"},
+      {"--device", !options.device.empty(), &FabricKind::network, kNetwork},
+      {"--address", !options.address.empty(), &FabricKind::network, kNetwork},
+      {"--rendezvous", !options.rendezvous.empty(), &FabricKind::network, kNetwork},
+      {"--secret-file", !options.secret_file.empty(), &FabricKind::network, kNetwork},
+      {"--hosts", options.hosts.has_value(), &FabricKind::network, kNetwork},
+      {"--host", options.host.has_value(), &FabricKind::network, kNetwork},
+      {"--join-timeout", options.join_timeout_s.has_value(), &FabricKind::real,
        "nobody waits in the simulator"},
-      {"--silence-timeout", options.silence_timeout_s.has_value(), &Fabric::real,
+      {"--silence-timeout", options.silence_timeout_s.has_value(), &FabricKind::real,
        "the simulator's profiles say how long that is"}};
   for (const Use& use : uses) {
     if (!use.given || fabric.*use.needs) continue;
