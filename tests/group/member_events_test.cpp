@@ -31,10 +31,10 @@ TEST(MemberEvents, TellOfAMemberThatCrashedOnceItIsSuspectedAndOnceItIsRemoved) 
   SimGroups groups(3);
   const Told told(*groups[0].group);
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 2}));
-  EXPECT_EQ(told.text(), "joined 0 in 1\n");
+  EXPECT_EQ(told.text(), "joined node0 in 1\n");
   groups.world.crash(2);
   ASSERT_TRUE(groups.run_until_view_of({0, 1}));
-  EXPECT_EQ(told.text(), "joined 0 in 1\nsuspected 2 in 1\nremoved 2 in 2\n");
+  EXPECT_EQ(told.text(), "joined node0 in 1\nsuspected node2 in 1\nremoved node2 in 2\n");
   EXPECT_NE(told.events[1].why.find("failed"), std::string::npos) << told.events[1].why;
   EXPECT_EQ(told.events[2].why, told.events[1].why);
   EXPECT_GT(told.events[2].after_ns, 0U);
@@ -60,8 +60,8 @@ TEST(MemberEvents, TellALeaveFromADeath) {
   groups.world.on(1, [&] { groups[1].group->leave(); });
   ASSERT_TRUE(groups.run_until_ended(1));
   ASSERT_TRUE(groups.run_until_view_of({0, 2}));
-  EXPECT_EQ(stays.text(), "joined 0 in 1\nleft 1 in 2\n");
-  EXPECT_EQ(goes.text(), "joined 1 in 1\nended 1 in 1\n");
+  EXPECT_EQ(stays.text(), "joined node0 in 1\nleft node1 in 2\n");
+  EXPECT_EQ(goes.text(), "joined node1 in 1\nended node1 in 1\n");
   EXPECT_EQ(goes.events[1].why, groups[1].group->why_ended());
 }
 
@@ -74,8 +74,8 @@ TEST(MemberEvents, SayThatAnotherMemberCannotReachIt) {
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 2, 3}));
   groups.world.cut(1, 2);
   ASSERT_TRUE(groups.run_until_view_of({0, 1, 3}));
-  EXPECT_EQ(leads.text(), "joined 0 in 1\nremoved 2 in 2\n");
-  EXPECT_EQ(follows.text(), "joined 3 in 1\nremoved 2 in 2\n");
+  EXPECT_EQ(leads.text(), "joined node0 in 1\nremoved node2 in 2\n");
+  EXPECT_EQ(follows.text(), "joined node3 in 1\nremoved node2 in 2\n");
   EXPECT_NE(leads.events[1].why.find("another member cannot reach it"), std::string::npos)
       << leads.events[1].why;
 }
