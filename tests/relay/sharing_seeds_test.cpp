@@ -74,6 +74,13 @@ class SharingRun {
   void run() {
     for (std::uint32_t node = 0; node < kRelays; ++node)
       all_.nodes[node].work = [this, node] { return work(node); };
+    // The moments at which other relays come into a topic that has just begun.
+    clients_[1].node = static_cast<std::uint32_t>(draw(kRelays));
+    ASSERT_TRUE(all_.until([this] { return clients_[0].acknowledged > 0; }));
+    if (draw(2) == 0) {
+      all_.run_for(draw(200'000));
+      crash(clients_[0].node);
+    }
     for (int step = 0; step < 12; ++step) {
       all_.run_for(draw(3'000'000));
       happen();
@@ -97,11 +104,14 @@ class SharingRun {
     if (draw(3) == 0 && crashes < kMostCrashes && lives(node)) {
       // One relay's death at a time: the next one comes once others have the topic again.
       if (crashes > 0) all_.run_for(30'000'000);
-      ++crashes;
-      all_.crash(node);
+      crash(node);
     } else {
       move(clients_[draw(kClients)]);
     }
+  }
+  void crash(std::uint32_t node) {
+    ++crashes;
+    all_.crash(node);
     for (Client& client : clients_)
       if (!lives(client.node)) move(client);
   }
