@@ -302,7 +302,7 @@ void Session::begin(Endpoint& endpoint) {
       qos << pubsub::Reliability::best_effort() << open.durability << pubsub::History::keep_all()
           << pubsub::Ownership{.kind = pubsub::Ownership::Kind::either}
           << pubsub::ResourceLimits{.max_samples = kStoredSamplesAhead,
-                                    .max_instances = UINT32_MAX};
+                                    .max_instances = kMostInstances};
       qos.slow_reader = {.kind = pubsub::SlowReader::Kind::drop,
                          .after_ns = place_.options.slow_ns};
       endpoint.stored = topic.make_reader(qos);

@@ -144,7 +144,7 @@ RelayTopic::Ready RelayTopic::prepare_reader(std::string& why) {
   if (!live_) {
     pubsub::DataReaderQos qos;
     qos << pubsub::Ownership{.kind = pubsub::Ownership::Kind::either}
-        << pubsub::ResourceLimits{.max_instances = UINT32_MAX};
+        << pubsub::ResourceLimits{.max_instances = kMostInstances};
     live_ = make_reader(qos);
     live_.on_sample([this](const void* sample, const pubsub::SampleInfo& info) {
       for (ClientEndpoint* const reader : readers_)

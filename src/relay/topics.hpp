@@ -32,6 +32,9 @@ class ClientEndpoint {
   virtual void wake() = 0;
 };
 
+/// Instances of exclusive writers that a relay tells apart in a topic.
+inline constexpr std::uint32_t kMostInstances = 1U << 20U;
+
 /// The type that a TypeSupport::text describes; none if the text is empty or describes none.
 [[nodiscard]] std::optional<pubsub::TypeTree> type_of(const std::string& type_text);
 
