@@ -46,8 +46,7 @@ namespace {
 constexpr std::uint32_t kRunsAtOnce = 16;
 
 [[nodiscard]] bool is_empty(const Bucket& bucket) noexcept {
-  return bucket.link == 0 &&
-         std::ranges::all_of(bucket.slots, [](const Slot& slot) { return slot.word == 0; });
+  return std::ranges::all_of(bucket.slots, [](const Slot& slot) { return slot.word == 0; });
 }
 
 }  // namespace
@@ -375,8 +374,9 @@ bool State::scan_run(StoreScan& scan) noexcept {
 
 bool State::scan_run_read(StoreScan& scan) noexcept {
   ScanWork& work = *scan.work_;
-  const auto found = std::ranges::find_if_not(
-      work.run, [](const ScanWork::Chain& chain) { return is_empty(chain.bucket); });
+  const auto found = std::ranges::find_if_not(work.run, [](const ScanWork::Chain& chain) {
+    return is_empty(chain.bucket) && chain.bucket.link == 0;
+  });
   work.run_empty = static_cast<std::size_t>(found - work.run.begin());
   work.stage = work.run_empty == 0 ? ScanStage::bucket : ScanStage::run_depths;
   return true;

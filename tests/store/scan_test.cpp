@@ -41,6 +41,21 @@ struct ScanOfFew : test::OnStores {
       std::memcpy(&keys.emplace_back(), scan[i].key.data(), sizeof(std::uint64_t));
     }
   }
+  /// The members poll until no home has more keys than its index should have.
+  void settle() {
+    EXPECT_TRUE(cluster->until([&] {
+      for (Rank rank = 0; rank < cluster->size(); ++rank)
+        if (at(rank).statistics().occupancy() > 0.75) return false;
+      return true;
+    }));
+  }
+  void put_many(std::uint64_t first, std::uint64_t behind) {
+    for (std::uint64_t key = first; key < behind; ++key) {
+      put(0, key, "value");
+      if (key % 20 == 0) settle();
+    }
+    settle();
+  }
   void expect_few(Rank by, std::uint64_t count) {
     auto [keys, steps] = scanned(by);
     std::ranges::sort(keys);
@@ -66,7 +81,7 @@ TEST_P(ScanOfFew, StepsOverEmptyChainsOfAnIndexThatHasGrown) {
   options.expected_keys = 1;
   start(2, options);
   constexpr std::uint64_t kMany = 800;
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, "value");
+  put_many(0, kMany);
   for (std::uint64_t key = 5; key < kMany; ++key) EXPECT_TRUE(erase(1, key));
   for (const Rank rank : {0U, 1U}) expect_few(rank, 5);
 }
@@ -77,7 +92,7 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
   options.expected_keys = 1;
   start(2, options);
   constexpr std::uint64_t kStay = 30, kMany = 400;
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, "value");
+  put_many(0, kMany);
   for (std::uint64_t key = kStay; key < kMany; ++key) EXPECT_TRUE(erase(1, key));
   const std::uint64_t splits = at(0).statistics().splits + at(1).statistics().splits;
   StoreScan scan(at(1), {.buckets = 1});
@@ -86,7 +101,8 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
   std::uint64_t next = kMany;
   do {
     scan.step(cursor);
-    for (int i = 0; i < 25; ++i) put(0, next++, "beside the step");
+    put_many(next, next + 25);  // beside the step
+    next += 25;
     ended_scan(scan);
     add_keys(keys, scan);
     cursor = scan.cursor();
