@@ -375,14 +375,14 @@ std::size_t State::poll_part() {
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
   const std::size_t done =
-      inquire() + correct_counts() + growth->poll() + reaper->poll() +
+      inquire() + correct_counts() + growth->poll() + (reaper != nullptr ? reaper->poll() : 0) +
       (copies != nullptr ? copies->poll() : 0) + (departure != nullptr ? departure->poll() : 0) +
       (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {
     next_duty_ns = now + kDutyNs;
-    reaper->look();
+    if (reaper != nullptr) reaper->look();
     small->take_back_empty();
     large->take_back_empty();
     growth->look_at_share();
