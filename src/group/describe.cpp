@@ -63,7 +63,13 @@ std::string SubgroupLeader::describe() const {
         << text_of(entry.members) << ", in " << text_of(entry.in) << ", out " << text_of(entry.out)
         << ", awaited " << text_of(entry.awaited) << ", parting " << text_of(entry.parting)
         << ", behind " << text_of(entry.behind) << ", lacking " << text_of(entry.lacking)
-        << words({{"wedging", entry.wedging}, {"removed", entry.removed}}) << '\n';
+        << words({{"wedging", entry.wedging},
+                  {"removed", entry.removed},
+                  {"undecided", entry.undecided}})
+        << '\n';
+  for (const Proposal& proposal : proposals_)
+    out << "    proposal " << text_of(proposal.number) << ": accepted "
+        << text_of(proposal.accepted) << ", awaited " << text_of(proposal.awaited) << '\n';
   return out.str();
 }
 
@@ -79,6 +85,7 @@ std::string ChangingSubgroups::describe() const {
                   {"waits", membership->waits},
                   {"parted", membership->parted},
                   {"wedged", membership->wedged},
+                  {"accepted", membership->accepted.has_value()},
                   {"detached", membership->participant == nullptr},
                   {"lacks_state", membership->lacks_state},
                   {"asked", membership->asked}});
