@@ -60,6 +60,9 @@ std::vector<Input> inputs_of(const std::vector<std::string>& names, const std::s
     const bool exists = stat(name.c_str(), &status) == 0;
     if (exists && (S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode)))
       refuse(name, "is neither a file nor a pipe");
+    // Opening a pipe again would wait for another writer.
+    if (exists && !S_ISREG(status.st_mode) && !pipes.emplace(status.st_dev, status.st_ino).second)
+      refuse(name, "is a pipe that can be read only once, and is named twice");
     const Descriptor file(exists ? open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1);
     if (!file) refuse(name, fmt::format("cannot be read: {}", error_text(errno)));
     Input input{.name = name, .path = name};
@@ -70,8 +73,6 @@ std::vector<Input> inputs_of(const std::vector<std::string>& names, const std::s
       const auto path = std::filesystem::canonical(name, error);
       if (!error) input.path = path;
     } else if (S_ISFIFO(status.st_mode) || isatty(file.get()) == 1) {
-      if (!pipes.emplace(status.st_dev, status.st_ino).second)
-        refuse(name, "is a pipe that can be read only once, and is named twice");
       input.copy = std::make_shared<const Descriptor>(copy_of(name, file.get(), folder));
       input.path = fmt::format("/proc/{}/fd/{}", getpid(), input.copy->get());
     } else {
