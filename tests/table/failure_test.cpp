@@ -191,8 +191,8 @@ TEST(Failure, AnUpcallMayReplaceItself) {
 }
 
 TEST(FailureDeathTest, ATableThatIsDestroyedByItsOwnTriggerEndsTheProcess) {
-  sim::World world(sim::profile("ideal"), 1, 1);
-  const auto destroy_within = [&] {
+  const auto destroy_within = [] {
+    sim::World world(sim::profile("ideal"), 1, 1);  // of the process that is to end
     auto table = std::make_unique<Table<Row>>(world.fabric(0), TableOptions{.name = "state"});
     table->when([](const auto&) { return true; }).once([&] { table.reset(); });
     table->poll();
