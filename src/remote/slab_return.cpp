@@ -92,6 +92,7 @@ std::size_t SlabPool::State::answer_request() noexcept {
   if (word == 0) return 0;
   const auto rank = static_cast<Rank>((word & 0xffff) - 1);
   const auto slab = static_cast<std::uint32_t>(word >> 16);
+  if (!progress.contains(rank) && !progress.is_gone(rank)) return 0;  // once it is heard of
   const bool may_be = rank < homes.size() && progress.contains(rank) && slab != kNoSlab;
   const auto place = may_be ? place_of(homes[rank], slab) : std::nullopt;
   if (place && request != word) {
@@ -230,7 +231,8 @@ std::size_t SlabPool::State::look_for_empty() noexcept {
     if (!is_empty(slab)) continue;
     const auto holder = static_cast<Rank>((own_word(slab, 0) & 0xffff) - 1);
     if (!progress.contains(holder)) {
-      is_uncertain = is_uncertain || !orphans.empty();  // they become this member's
+      // They become this member's, or it is yet to be heard of.
+      is_uncertain = is_uncertain || !orphans.empty() || !progress.is_gone(holder);
     } else if (fabric.failed(holder)) {
       is_uncertain = true;
     } else if (std::find(silent.begin(), silent.end(), holder) == silent.end()) {
