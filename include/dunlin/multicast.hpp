@@ -138,12 +138,11 @@ class Multicast {
   // --- of join() ---------------------------------------------------------------------------------
   /// Whether this member is in the subgroup, and has its state if it needs one.
   [[nodiscard]] bool joined() const noexcept;
-  /// Asks to be among the senders, or not to be any more: then once all others have what was sent
-  /// here, as leave() does.
+  /// Asks to be among the senders, or not to be any more; poll until acknowledged() before that, if
+  /// nothing that was sent may be lost.
   void set_sends(bool sends);
-  /// Asks to be out of it, once all others have what was sent here (acknowledged()), or after
-  /// MulticastOptions::hand_over_ms; the group's poll() delivers what still counts here, and left()
-  /// is true.
+  /// Asks to be out of it; the group's poll() delivers what still counts here, and left() is true.
+  /// What was sent here, and is not acknowledged() yet, may be lost.
   void leave();
   /// Whether this member is out of it again; send() then returns `ended`.
   [[nodiscard]] bool left() const noexcept;
@@ -278,7 +277,7 @@ struct MulticastOptions {
   /// subgroup that comes at run time needs SubgroupJoin::founders for it: it begins a new history
   /// only with all of these, and waits for a quorum of an old one.
   bool log_quorum = false;
-  /// So long leave(), Group::leave() and the destructor wait at most until all others have what was
+  /// So long Group::leave() and the destructor wait at most until all others have what was
   /// sent here. 0: they do not wait.
   std::uint32_t hand_over_ms = 1'000;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine

@@ -412,7 +412,12 @@ std::size_t Group::State::poll_view() {
     step();
     ++done;
   }
-  if (stage_ == Stage::working) return done + poll_participants();
+  if (stage_ == Stage::working) {
+    done += poll_participants();
+    if (!leaving_ || handed_over_) return done;
+    hand_over();  // what came in this poll may be the last that it waited for
+    return done + (handed_over_ ? 1 : 0);
+  }
   return stage_ == Stage::wedged ? done : done + 1;
 }
 

@@ -152,8 +152,6 @@ std::size_t Multicast::Participant::poll() {
   DUNLIN_ASSERT(!views_.empty() && !views_.present().view->over(),
                 "GRP-V1: a participant is polled between begin() and finish()");
   upcall_.throw_kept();
-  if ((leaves_ || stops_sending_) && hand_over()) [[unlikely]]
-    ask_to_go();
   if (without_quorum_) [[unlikely]] {
     give_up(why_without_quorum());
     return 1;
@@ -198,7 +196,7 @@ void Multicast::Participant::trim_log() {
 }
 
 bool Multicast::Participant::rests() const noexcept {
-  return fruitless_polls_ >= kFruitlessUntilRest && !leaves_ && !stops_sending_;
+  return fruitless_polls_ >= kFruitlessUntilRest;
 }
 
 std::string Multicast::Participant::why_without_quorum() const {
@@ -385,21 +383,6 @@ bool Multicast::Participant::hand_over() {
   if (now_ns >= hand_over_until_ns_) return true;
   fabric.wake_at(hand_over_until_ns_);
   return false;
-}
-
-void Multicast::Participant::leave() {
-  leaves_ = !hand_over();
-  if (!leaves_) group_.leave_subgroup(name_);
-}
-
-void Multicast::Participant::set_sends(bool sends) {
-  stops_sending_ = !sends && !hand_over();
-  if (!stops_sending_) group_.change_subgroup(name_, sends);
-}
-
-void Multicast::Participant::ask_to_go() {
-  if (std::exchange(stops_sending_, false)) group_.change_subgroup(name_, false);
-  if (std::exchange(leaves_, false)) group_.leave_subgroup(name_);
 }
 
 /// What the others need of this member; it hands up nothing.

@@ -72,8 +72,8 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
   [[nodiscard]] multicast::Counters counters() const noexcept;
   [[nodiscard]] bool joined() const noexcept;
-  void set_sends(bool sends);
-  void leave();
+  void set_sends(bool sends) { group_.change_subgroup(name_, sends); }
+  void leave() { group_.leave_subgroup(name_); }
   [[nodiscard]] bool acknowledged();
   bool hand_over_at_end(std::uint32_t timeout_ms) noexcept;
   [[nodiscard]] bool has_left() const noexcept { return has_left_; }
@@ -96,7 +96,6 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
   void hand_up(std::span<const multicast::Delivery> batch);
   [[nodiscard]] std::size_t poll_for_others();
-  void ask_to_go();
   void check_not_begun(const char* what) const;
   void trim_log();
   void leave_because_of_options();
@@ -116,8 +115,6 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
   bool at_run_time_ = false;              // the subgroup came so
-  bool stops_sending_ = false;            // once all have what was sent
-  bool leaves_ = false;                   // once all have what was sent
   std::uint64_t hand_over_until_ns_ = 0;  // 0: nobody has asked for it
   bool delivers_no_more_ = false;
   bool has_left_ = false;

@@ -174,22 +174,6 @@ class Leaving : public testing::TestWithParam<Mode> {
   ChangingGroup cluster{3};
 };
 
-TEST_P(Leaving, ASubgroupHandsOverWhatWasSent) {
-  ChangingMember& leaver = *cluster[2].in("topic");
-  send_and([&] { leaver.multicast->leave(); });
-  expect_all_at_the_others();
-  ASSERT_TRUE(cluster.until([&] { return leaver.multicast->left(); }));
-  EXPECT_EQ(leaver.history.size(), 100U);
-}
-
-TEST_P(Leaving, AMemberThatStopsSendingHandsOverWhatWasSent) {
-  ChangingMember& leaver = *cluster[2].in("topic");
-  send_and([&] { leaver.multicast->set_sends(false); });
-  expect_all_at_the_others();
-  ASSERT_TRUE(cluster.until([&] { return leaver.generations.back().senders.size() == 2; }));
-  EXPECT_TRUE(leaver.multicast->acknowledged());
-}
-
 TEST_P(Leaving, AGroupHandsOverWhatWasSent) {
   send_and([&] { cluster[2].group->leave(); });
   expect_all_at_the_others();
