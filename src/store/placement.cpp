@@ -91,7 +91,7 @@ std::optional<Status> State::look_for_cover(Rank home, Rank at) noexcept {
   const Home& other = homes[at];
   if (at == fabric.rank() || is_gone(at) || other.is_client) return std::nullopt;
   if (at >= members && !fabric.connected(at, index.id())) {
-    one.skips = true;
+    one.skips = one.skips || progress.contains(at);  // else no member has that rank yet
     return std::nullopt;
   }
   const Status known = know_index(at);
