@@ -15,6 +15,7 @@
 namespace dunlin::app::resp {
 
 struct Command;
+class KeyOverlay;
 class Session;
 
 /// A Job is one command of a session, or what it does to one of its keys, from its start until its
@@ -40,6 +41,7 @@ struct Job {
   std::vector<std::string> found;  // keys that a scan has found
   std::vector<TransactionKey> keys;
   std::unique_ptr<Transaction> transaction;  // of EXEC
+  std::shared_ptr<KeyOverlay> overlay;       // has the values that a decision has put
 
   /// The place of a key among those of the transaction, to which it is added.
   std::size_t add_key(std::string_view key) {
@@ -76,6 +78,7 @@ struct Job {
     found.clear();
     keys.clear();
     transaction.reset();
+    overlay.reset();
   }
 };
 

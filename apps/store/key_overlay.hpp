@@ -17,10 +17,12 @@ namespace dunlin::app::resp {
 /// else sees that before the commit.
 ///
 ///     bool decide(void* context, std::span<TransactionKey> keys) {
-///       KeyOverlay overlay(keys);
-///       overlay.run(session, words, Protocol::resp2, replies);     // for each command
-///       return overlay.settle();                                    // fills in the changes
+///       job.overlay = std::make_shared<KeyOverlay>(keys);
+///       job.overlay->run(command, session, words, protocol, replies);  // for each command
+///       return job.overlay->settle();                                  // fills in the changes
 ///     }
+///
+/// It stays until the next decision, or the call's end: it has the values that are put.
 class KeyOverlay {
  public:
   explicit KeyOverlay(std::span<TransactionKey> keys);

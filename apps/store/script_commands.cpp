@@ -29,7 +29,8 @@ bool decide_eval(void* context, std::span<TransactionKey> keys) {
   Job& job = *static_cast<Job*>(context);
   job.error = nullptr;
   job.scratch.clear();
-  KeyOverlay overlay(keys);
+  job.overlay = std::make_shared<KeyOverlay>(keys);
+  KeyOverlay& overlay = *job.overlay;
   ScriptRun run(*job.session, overlay);
   const auto words = std::span<const std::string_view>(job.arguments).subspan(kCountWord + 1);
   const std::size_t count = key_count(job);

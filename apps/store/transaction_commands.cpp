@@ -85,7 +85,8 @@ bool decide_exec(void* context, std::span<TransactionKey> keys) {
   job.flag = std::ranges::any_of(transaction.watched(),
                                  [&](const auto& one) { return has_changed(one, keys); });
   if (job.flag) return false;
-  KeyOverlay overlay(keys);
+  job.overlay = std::make_shared<KeyOverlay>(keys);
+  KeyOverlay& overlay = *job.overlay;
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
     overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);

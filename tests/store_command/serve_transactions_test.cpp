@@ -87,6 +87,10 @@ TEST(StoreTransactions, DoNothingIfAClientOfAnotherMemberHasChangedAWatchedKey) 
   EXPECT_EQ(ask(other, "EVAL \"return redis.call('del', KEYS[1], KEYS[2])\" 2 elsewhere k1"),
             ":2\r\n");
   EXPECT_EQ(ask(client, "DBSIZE"), ":2\r\n");
+  std::string sets = "MSET";
+  for (int i = 0; i < 300; ++i) sets += " f" + std::to_string(i) + " v";
+  EXPECT_EQ(ask(client, sets), "+OK\r\n");
+  EXPECT_EQ(ask(other, "DBSIZE"), ":302\r\n");
   EXPECT_EQ(ask(client, "FLUSHALL"), "+OK\r\n");
   EXPECT_EQ(ask(other, "DBSIZE"), ":0\r\n");
   b.end();

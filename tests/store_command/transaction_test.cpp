@@ -141,7 +141,7 @@ TEST_F(RedisTransaction, HasLimitsThatItSays) {
   for (int i = 0; i < 9; ++i) ask("get k");
   EXPECT_TRUE(contains(ask("exec"), "-ERR the replies of the transaction would be over 8388608"));
   ask("multi");
-  for (int i = 0; i < 65; ++i) ask("strlen k");
+  for (int i = 0; i < 70; ++i) ask("strlen k");
   ask("set a 1");
   EXPECT_TRUE(contains(ask("exec"), "read and write over 67108864 bytes"));
   EXPECT_FALSE(values.entries.contains("a"));
