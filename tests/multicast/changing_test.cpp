@@ -340,7 +340,7 @@ void leave_as_the_leader_fails(std::uint64_t after_ns, int& told, int& untold) {
 TEST(ChangingSubgroups, LetAMemberLeaveThatHearsOfItFromTheNextLeader) {
   int told = 0;
   int untold = 0;
-  for (std::uint64_t moment = 0; moment < 80; moment += kStep) {
+  for (std::uint64_t moment = 0; moment < 300; moment += 4 * kStep) {
     SCOPED_TRACE("moment " + std::to_string(moment));
     leave_as_the_leader_fails(moment * 500, told, untold);
   }
