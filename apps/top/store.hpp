@@ -24,7 +24,7 @@ struct StoreMember {
     std::uint64_t value_bytes = 0;
     std::uint64_t memory_bytes = 0;
     std::uint64_t used_bytes = 0;
-    std::uint64_t held_bytes = 0;  // in slabs that members hold, used or not
+    std::uint64_t held_bytes = 0;   // in slabs that members hold, used or not
     std::uint64_t limit_bytes = 0;  // 0: none
     std::uint64_t main_slots = 0;
     std::uint64_t main_slots_used = 0;
