@@ -99,7 +99,7 @@ TEST_P(AbandonedCalls, KeepNoMemory) {
     {
       auto one = at(1).put("one", value), two = at(1).put("two", value),
            three = at(1).put("three", value);
-      pass(rounds);
+      pass(rounds % 64);  // each of these may give way to other processes
     }
     for (const char* const key : {"one", "two", "three"}) erase(1, key);
   }
