@@ -21,7 +21,7 @@ BEFORE_INCLUDES = re.compile(r"\s*(//|#|$)")
 
 def includes_of(path):
     """(what it includes in any case, the line of an #include behind a declaration, or None)"""
-    found, declared, conditions = [], False, 0
+    found, declared, conditions, goes_on = [], False, 0, False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if include := INCLUDE.match(line):
             if declared:
@@ -30,7 +30,8 @@ def includes_of(path):
                 found.append(include[1])
         if condition := CONDITION.match(line):
             conditions += 1 if condition[1] == "if" else -1
-        declared = declared or not BEFORE_INCLUDES.match(line)
+        declared = declared or not (goes_on or BEFORE_INCLUDES.match(line))
+        goes_on = line.endswith("\\")  # a line of the preprocessor, in which nothing is declared
     return found, None
 
 
