@@ -29,5 +29,5 @@ if $fails; then
   grep -q 'assertion violated' report
 else
   grep -q 'errors: 0' report
-  ! grep -q 'Search not completed' report
+  if grep -q 'Search not completed' report; then exit 1; fi
 fi
