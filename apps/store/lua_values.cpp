@@ -52,7 +52,7 @@ bool append_table(lua_State* lua, Reply& reply, const std::string& replies, int 
     return true;
   }
   std::size_t count = 0;
-  while (lua_rawgeti(lua, -1, static_cast<lua_Integer>(count + 1)) != LUA_TNIL) {
+  while (lua_rawgeti(lua, -1, static_cast<lua_Integer>(count) + 1) != LUA_TNIL) {
     lua_pop(lua, 1);
     ++count;
   }

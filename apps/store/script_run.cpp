@@ -87,7 +87,7 @@ void set_list(lua_State* lua, const char* name, std::span<const std::string_view
   lua_createtable(lua, static_cast<int>(texts.size()), 0);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     lua_pushlstring(lua, texts[i].data(), texts[i].size());
-    lua_rawseti(lua, -2, static_cast<lua_Integer>(i + 1));
+    lua_rawseti(lua, -2, static_cast<lua_Integer>(i) + 1);
   }
   lua_setglobal(lua, name);
 }

@@ -10,7 +10,6 @@
 #include "store/reply.hpp"
 
 struct lua_State;
-struct lua_Debug;
 
 namespace dunlin::app::resp {
 
