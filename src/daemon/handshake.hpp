@@ -104,7 +104,7 @@ class SharedMemory final : private ForkAware {
   SharedMemory(const Descriptor& file, std::uint64_t bytes);
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory();
+  ~SharedMemory() override;
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:

@@ -14,7 +14,7 @@ class ForkAware {
 
  protected:
   ForkAware();
-  ~ForkAware();
+  virtual ~ForkAware();
 };
 
 }  // namespace dunlin

@@ -49,7 +49,7 @@ class FabricCore final : private ForkAware {
                                                     std::unique_ptr<FabricBackend> backend,
                                                     PostFunction post, PollFunction poll);
   FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<FabricBackend> backend);
-  ~FabricCore();
+  ~FabricCore() override;
   FabricCore(const FabricCore&) = delete;
   FabricCore& operator=(const FabricCore&) = delete;
 

@@ -167,8 +167,9 @@ void keep_from_children(std::span<std::byte> memory) noexcept {
   madvise(memory.data(), memory.size(), MADV_DONTFORK);
 }
 void hide_from_child(std::span<std::byte> memory) noexcept {
-  mmap(memory.data(), memory.size(), PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  const void* const zeros = mmap(memory.data(), memory.size(), PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (zeros == MAP_FAILED) munmap(memory.data(), memory.size());  // a crash rather than a write
 }
 
 Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes,

@@ -44,7 +44,7 @@ class Mapping final : private ForkAware {
   Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes, int protection);
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
-  ~Mapping();
+  ~Mapping() override;
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
