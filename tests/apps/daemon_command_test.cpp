@@ -102,7 +102,7 @@ TEST(DaemonCommand, SaysThatAMemberIsSuspectedRemovedAndKilled) {
   const std::string removed = daemons[0].receive_line_with("0: view 2 begins without 2, ");
   EXPECT_TRUE(contains(removed, " s after it was suspected")) << removed;
   EXPECT_EQ(daemons[2].exit_code(), -SIGKILL);
-  for (const int last : {1, 0}) {
+  for (const std::size_t last : {1UL, 0UL}) {
     daemons[last].signal(SIGTERM);
     EXPECT_EQ(daemons[last].exit_code(), 0);
   }

@@ -106,7 +106,7 @@ TEST(MulticastLogByQuorum, IsStoppedByTermSignalsOneAfterTheOtherWithStatusZero)
                                std::string(directory / name), "--log-quorum", "--digest-every",
                                "10"});
   for (Member& member : members) member.receive_line_of("digest 10 ");
-  for (const int goes : {0, 1}) {
+  for (const std::size_t goes : {0UL, 1UL}) {
     members[goes].signal(SIGTERM);
     EXPECT_EQ(members[goes].exit_code(), 0);
   }
