@@ -34,7 +34,9 @@ TEST(SpaceOptions, ThatDifferAreRefusedAndBothSidesAreToldWhich) {
     const std::string& why = spaces[by]->why_refused();
     const std::string one = std::to_string(10 + by), other = std::to_string(11 - by);
     EXPECT_TRUE(contains(why, "segment space 'space': ")) << why;
-    EXPECT_TRUE(contains(why, "'channel' is '" + other + "' there and '" + one + "' here")) << why;
+    std::string differs = "'channel' is '";
+    differs.append(other).append("' there and '").append(one).append("' here");
+    EXPECT_TRUE(contains(why, differs)) << why;
     auto there = spaces[by]->allocate({.bytes = 8, .placement = {1 - by}});
     EXPECT_TRUE(world.run_until([&] { return there.finished(); }, 1'000'000'000)) << "hangs";
     EXPECT_EQ(there.status(), Status::refused);
