@@ -8,13 +8,13 @@ namespace dunlin {
 /// calls. Any thread may make and destroy such objects.
 class ForkAware {
  public:
+  virtual ~ForkAware();
   ForkAware(const ForkAware&) = delete;
   ForkAware& operator=(const ForkAware&) = delete;
   virtual void in_child() noexcept {}  // one that is just being made has nothing yet
 
  protected:
   ForkAware();
-  virtual ~ForkAware();
 };
 
 }  // namespace dunlin
