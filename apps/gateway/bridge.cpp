@@ -72,7 +72,7 @@ std::size_t Bridge::poll(bool dds_woken) {
   return carry_to_dds() + carry_from_dds();
 }
 
-/// Of writers and readers of the group.
+/// Tells which writers and readers of the group ask for another quality of service than the bridge.
 void Bridge::tell_mismatches() {
   if (reader_ && has(reader_.status_changes(), pubsub::Status::requested_incompatible_qos))
     notify_(fmt::format("{}; what it writes is not carried\n",

@@ -31,7 +31,7 @@ static_assert(kMaxClients == 65536 && kMaxArgumentBytes == 1048576, "as kSetting
 
 constexpr std::string_view kMaxMemory = "maxmemory";
 constexpr std::string_view kPolicy = "maxmemory-policy";
-/// Of Redis; this store has none of them.
+/// The policies that Redis has and this store has not.
 constexpr std::array<std::string_view, 6> kOtherPolicies{"allkeys-lfu",     "allkeys-random",
                                                          "volatile-lru",    "volatile-lfu",
                                                          "volatile-random", "volatile-ttl"};

@@ -141,7 +141,7 @@ const char* parse_options(const Job& job, bool is_general, Range& range) noexcep
   return nullptr;
 }
 
-/// Of ZRANGE and its older forms, whose names say what ZRANGE has words for.
+/// Reads the arguments of ZRANGE and of its older forms, whose names say what ZRANGE has words for.
 const char* parse_range(const Job& job, Range& range) {
   const std::string_view name = job.arguments[0];
   range.by_score = is_word(name, "zrangebyscore") || is_word(name, "zrevrangebyscore");
@@ -150,7 +150,7 @@ const char* parse_range(const Job& job, Range& range) {
   return parse_bounds(job, range);
 }
 
-/// Of ZCOUNT and ZREMRANGEBY..., which have no further words.
+/// Reads the arguments of ZCOUNT and ZREMRANGEBY..., which have no further words.
 const char* parse_plain_range(const Job& job, Range& range) {
   range.by_score = !is_word(job.arguments[0], "zremrangebyrank");
   return parse_bounds(job, range);

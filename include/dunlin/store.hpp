@@ -79,7 +79,8 @@ struct StoreOptions {
   /// Memory that this member contributes, if it holds keys; may differ. The part without the index
   /// holds entries.
   std::size_t memory_bytes = 64 << 20;
-  /// Of memory_bytes, for entries of more than 32 KB; by default a quarter, and at most 16 MB.
+  /// The part of memory_bytes for entries of more than 32 KB; by default a quarter, and at most
+  /// 16 MB.
   std::size_t large_bytes = kDefaultLargeBytes;
   /// Keys for which the member's index is laid out; 0: one for each 256 bytes of memory. With more
   /// keys it grows into the memory for entries, as long as the member polls.

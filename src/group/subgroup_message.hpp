@@ -67,7 +67,7 @@ struct SubgroupMessage {
                // the view's beginning
     refused,   // leader to member: name, attempt, text (empty: it is not in it, as it wanted)
     want,      // joiner to a member of the subgroup: name, generation
-    state,     // likewise back: name, generation, good, bytes; text: why it cannot give any
+    state,     // the answer to want: name, generation, good, bytes; text: why it cannot give any
     parted,    // member to leader: name, generation: the change by which it is out is carried out
     accepted,  // member to leader: generation (of the proposal that it has accepted)
     decide     // leader to all: generation (of the proposal that is decided)

@@ -42,7 +42,7 @@ struct TypeTree {
 /// Throws Error for a text that is none, or none of a type that can be: of a plain one, all members
 /// lie within its bytes.
 [[nodiscard]] TypeTree parse_type(std::string_view text);
-/// Of "i32" and the like: its size; 0: no number.
+/// The size of a number's type, such as 4 for "i32"; 0 for a type that is no number.
 [[nodiscard]] std::size_t number_bytes(std::string_view type) noexcept;
 
 }  // namespace dunlin::pubsub

@@ -19,7 +19,7 @@ constexpr std::uint64_t kLooksOfAPass = 100;
 constexpr std::uint64_t kLeastStretch = 256;  // main headers
 /// While one key in so many that are seen has expired, the next stretch follows at once.
 constexpr std::uint64_t kManyExpired = 10;
-// Of one poll.
+/// One poll looks at so many chains, and begins so many erasures.
 constexpr std::uint64_t kChainsAtOnce = 1024;
 constexpr std::size_t kErasuresAtOnce = 256;
 /// A member that finds no room is told of so many.

@@ -49,7 +49,7 @@ class Reaper {
   std::array<std::unique_ptr<StoreOperation>, kOperations> operations_;
   std::uint64_t at_ = 0;       // the next main header, in rounds
   std::uint64_t to_look_ = 0;  // main headers
-  // Of the entries that were seen since to_look_ was 0:
+  // Entries that were seen, and that had expired, since to_look_ was 0.
   std::uint64_t seen_ = 0;
   std::uint64_t expired_ = 0;
   std::size_t begun_ = 0;     // in this poll

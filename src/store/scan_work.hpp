@@ -20,7 +20,7 @@ enum class ScanStage : std::uint8_t {
   entries_read,
   depth,
   depth_read,
-  // Of several chains at once, the first of which may be empty:
+  // Several chains are read at once, the first of which may be empty.
   run,
   run_read,
   run_depths,

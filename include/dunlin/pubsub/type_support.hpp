@@ -44,8 +44,8 @@ struct TypeSupport {
   void (*encode)(const void* object, std::vector<std::byte>& to) = nullptr;
   bool (*decode)(std::span<const std::byte> from, void* object) = nullptr;
 
-  /// Of those, structs whose last member is a sequence that can be built in the ring: encodes all
-  /// but its elements, of which there will be so many. Null: it is none.
+  /// Encodes all of a struct but the elements of its last member, a sequence that is built in the
+  /// ring and will have so many of them. Null: the type does not end with such a sequence.
   void (*encode_head)(const void* object, std::size_t elements,
                       std::vector<std::byte>& to) = nullptr;
   std::size_t element_bytes = 0;

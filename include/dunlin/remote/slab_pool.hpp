@@ -113,8 +113,8 @@ class SlabPool final : public Part {
   [[nodiscard]] std::optional<std::uint32_t> class_of(std::size_t bytes) const noexcept;
   [[nodiscard]] RegionId region() const noexcept;
   [[nodiscard]] std::span<std::byte> own_memory() const noexcept;
-  /// Of this member's memory: blocks that are linked and not freed count as used, and slabs that
-  /// have a holder as held.
+  /// How much of this member's memory is in use: blocks that are linked and not freed count as
+  /// used, and slabs that have a holder as held.
   [[nodiscard]] PoolUse use() const noexcept;
   /// Whether a block of this member's memory could be there: a check of values that a peer has
   /// written.
