@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kNetwork = "ib100";
 constexpr double kPerSecond = 1e9;
 constexpr std::uint32_t kMost = 16;
+/// The publication reaches 9.7 GB/s, 77.6 % of its network, with 4 members, and stays near it.
+constexpr std::uint32_t kPeakMembers = 4;
 /// The publication says that batching alone is 16 times as fast with 16 senders, and never faster
 /// than 8.03 GB/s.
 constexpr double kMostPublishedWithout = 8.03 / 16;
@@ -79,7 +81,7 @@ std::vector<Result> by_members(const Effort& effort) {
   for (const std::uint32_t members : {2U, 4U, 8U, 11U, kMost}) {
     cases.push_back({{{"senders", "all"}, {"optimized", "all"}},
                      all_send(members, kAll),
-                     members == kMost ? std::optional(9.7) : std::nullopt});
+                     members == kPeakMembers ? std::optional(9.7) : std::nullopt});
     cases.push_back({{{"senders", "all"}, {"optimized", "batching"}},
                      all_send(members, kBatching),
                      members == 11 ? std::optional(8.03) : std::nullopt});

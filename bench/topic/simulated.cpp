@@ -4,8 +4,8 @@
 #include "bench/table/simulation.hpp"
 #include "bench/topic/experiments.hpp"
 
-/// The published setting of the Spindle DDS: one publisher of samples of 10 KB, 1 to 15 subscribers
-/// on other nodes, the four levels, with the optimizations of the multicast and without.
+/// The published setting of the Spindle DDS: one publisher of samples of 10 KB, subscribers on
+/// other nodes (of its 16), the four levels, with the optimizations of the multicast and without.
 namespace dunlin::bench {
 namespace {
 
