@@ -11,12 +11,12 @@
 #include "bench/segment/experiments.hpp"
 #include "bench/table/simulation.hpp"
 
-/// The published figures of DDSS, in virtual time, on a network that is made from the published raw
-/// latencies alone; and what an operation costs among 1,000 members. A round is a seed.
+/// The published figures of DDSS, in virtual time, on a network that is derived from its published
+/// latencies of puts; and what an operation costs among 1,000 members. A round is a seed.
 namespace dunlin::bench {
 namespace {
 
-/// What the paper's processes pay for their daemon, without which ours work.
+/// What the paper's processes pay for their daemon, without which ours work: 10 to 12 us, it says.
 constexpr double kDaemonNs = 10'000;
 
 /// The paper gives 20 us for a put of 1 byte under null through the daemon, so 10 us for the write;
@@ -126,7 +126,7 @@ std::vector<Result> by_coherence(const Effort& effort) {
       Figure{Coherence::null, 100, false, "put", 20, "One write."},
       Figure{Coherence::read, 100, false, "put", 23, "One write; the paper's has some work more."},
       Figure{Coherence::write, 100, false, "put", 54.3,
-             "The paper waits until the lock is given back; ours steps a version, too."},
+             "The paper presumably waits until the lock is given back; ours steps a version, too."},
       Figure{Coherence::strict, 100, false, "put", 54.8, "As write."},
       Figure{Coherence::version, 100, false, "put", 37,
              "Ours takes the lock, so that puts of several members exclude each other."},
