@@ -12,8 +12,9 @@
 #include "bench/store/get_batches.hpp"
 #include "bench/store/home_and_clients.hpp"
 
-/// The published setting of DrTM-KV on shm: 20 million pairs of 64 B at one home, and clients that
-/// get them. It takes some 7 GB, so the figures of it are measured only if they are named.
+/// The published setting of DrTM-KV on shm, with pairs of 64 B in place of some 2 KB: 20 million at
+/// one home, and clients that get them. It takes some 7 GB, so the figures of it are measured only
+/// if they are named.
 namespace dunlin::bench {
 
 inline constexpr std::size_t kManyValueBytes = 64;
