@@ -42,40 +42,46 @@ find_tidy() {
   fi
 }
 
-# The sources that a change touches, and those of the headers that it touches. Not by the static analyzer, which takes
-# half of the time.
+# All sources, as CMake's unity build puts them together: most of the time goes into headers.
+prepare_tidy() {
+  find_tidy
+  cmake --preset lint >build/lint.log || { cat build/lint.log; exit 1; }
+}
+
+# The units that have a source which a change touches, or whose header it touches. Not by the static analyzer, which
+# takes half of the time.
 lint_tidy_changed() {
   local base changed
   if ! base=$(base_of_change 2>/dev/null) || [[ -z $base ]]; then
     echo "skipped: git does not tell what has changed; ./run lint looks at all sources"
     exit 77
   fi
-  find_tidy
-  cmake --preset lint >build/lint.log || { cat build/lint.log; exit 1; }
+  prepare_tidy
   mapfile -t changed < <({ git diff --name-only --diff-filter=d "$base"; git ls-files --others --exclude-standard; } |
-    sed -n 's/\.[ch]pp$/.cpp/p' | sort -u)
-  local sources=() source
-  for source in "${changed[@]}"; do
-    if grep -qF "\"file\": \"$PWD/$source\"" build/lint/compile_commands.json; then sources+=("$source"); fi
-  done
-  echo "clang-tidy: ${#sources[@]} sources that have changed since ${base:0:12}"
-  if ((${#sources[@]} == 0)); then return; fi
-  printf '%s\0' "${sources[@]}" |
-    xargs -0 -n 2 -P "$(nproc)" clang-tidy --quiet -p build/lint "--checks=-clang-analyzer-*"
+    sed -n "s|^\(.*\)\.[ch]pp\$|$PWD/\1.cpp|p" | sort -u)
+  local texts units
+  mapfile -t texts < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json | sort -u)
+  mapfile -t units < <(
+    printf '%s\n' "${texts[@]}" | grep -xFf <(printf '%s\n' "${changed[@]}")
+    printf '%s\0' "${texts[@]}" | xargs -0 grep -lFf <(printf '#include "%s"\n' "${changed[@]}")
+  )
+  echo "clang-tidy: ${#units[@]} of ${#texts[@]} units have changed since ${base:0:12}"
+  local unit
+  for unit in "${units[@]}"; do
+    # The library has more rules than the rest.
+    printf '%s\0' "--config-file=$([[ $unit =~ ^$PWD/(build/lint/)?src/ ]] && echo src/).clang-tidy" "$unit"
+  done | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy --quiet -p build/lint "--checks=-clang-analyzer-*"
 }
 
-# All sources, as CMake's unity build puts them together: most of the time goes into headers. OPTION...: for clang.
-tidy_all() {
-  find_tidy
-  cmake --preset lint-all >build/lint-all.log || { cat build/lint-all.log; exit 1; }
+tidy_all() { # OPTION-OF-CLANG...
+  prepare_tidy
   local runner=(python3 "$(dirname "$(command -v clang-tidy)")/run-clang-tidy.py")
   [[ -e ${runner[1]} ]] || runner=(run-clang-tidy)
-  local common=(-quiet -p build/lint-all -j "$(nproc)")
+  local common=(-quiet -p build/lint -j "$(nproc)")
   for option in "$@"; do common+=(-extra-arg=-Xclang "-extra-arg=$option"); done
-  # The library has more rules than the rest.
   local status=0
-  "${runner[@]}" "${common[@]}" -config-file=src/.clang-tidy 'build/lint-all/src/|/src/[a-z/]*\.cpp$' || status=1
-  "${runner[@]}" "${common[@]}" -config-file=.clang-tidy 'build/lint-all/(apps|bench|tests|examples)/' || status=1
+  "${runner[@]}" "${common[@]}" -config-file=src/.clang-tidy 'build/lint/src/|/src/[a-z/]*\.cpp$' || status=1
+  "${runner[@]}" "${common[@]}" -config-file=.clang-tidy 'build/lint/(apps|bench|tests|examples)/' || status=1
   return "$status"
 }
 
