@@ -57,6 +57,7 @@ $b hostname machine
 ulimit -l unlimited
 ulimit -n 65536
 $b chroot . /bin/bash "$job/devices.sh" >/dev/kmsg 2>&1 || say "the devices could not be made"
+echo begins >"$status"
 $b chroot . /bin/bash "$job/job.sh" </dev/null >"$output" 2>&1
 echo $? >"$status"
 $b sync

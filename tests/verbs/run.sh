@@ -10,11 +10,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tests=$(cd "$1" && pwd)
 
 shift
-prepare=--prepare short=()
+prepare=--prepare short=() limit=1700
 for option in "$@"; do
   case $option in
     --prepared) prepare=$option ;;
-    --short) short=("$option") ;;
+    --short) short=("$option") limit=600 ;;
     *)
       echo "run.sh: there is no option $option" >&2
       exit 2
@@ -24,6 +24,6 @@ done
 "$here/machine.sh" "$prepare"
 started=$SECONDS
 status=0
-"$here/machine.sh" --time-limit 1700 "$here/in_machine.sh" "$tests" "${short[@]}" || status=$?
+"$here/machine.sh" --time-limit "$limit" "$here/in_machine.sh" "$tests" "${short[@]}" || status=$?
 ((status == 77)) || echo "verbs: exit status $status after $((SECONDS - started)) s"
 exit "$status"
