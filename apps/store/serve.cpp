@@ -166,7 +166,7 @@ void serve(ServeOptions options) {
                          .cache_bytes = options.cache_mb * kMegabyte,
                          .eviction = options.evicts ? Eviction::lru : Eviction::none,
                          .limit_bytes = options.max_memory_mb * kMegabyte});
-  StoreValues values(store);
+  StoreValues values(store, [&](const std::string& why) { print.try_to(why); });
   Service service(values, {.password = service_options.password, .port = server.port()});
   print(fmt::format("serves Redis clients at {}, over {}",
                     Endpoint{endpoint.address, server.port()}.text(), fabric.description()));

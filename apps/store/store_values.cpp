@@ -154,6 +154,8 @@ std::unique_ptr<Call> StoreValues::make_call() {
 /// A transaction that rests is work to be done, so that nobody sleeps meanwhile.
 std::size_t StoreValues::poll() {
   std::size_t done = store_.poll();
+  if (store_.why_refused() != why_refused_) [[unlikely]]
+    on_refused_(why_refused_ = store_.why_refused());
   for (std::size_t i = 0; i < transacts_.size();) {
     const UnderWay one = transacts_[i];
     if (!one.transact->advance()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,8 +24,11 @@ using StoreTransacts = std::vector<UnderWay>;
 /// The store of a group's members behind the Redis commands of one of them.
 class StoreValues final : public KeyValues {
  public:
-  /// The store outlives it.
-  explicit StoreValues(Store& store) noexcept : store_(store) {}
+  using Refused = std::function<void(const std::string& why)>;
+
+  /// The store outlives it. `on_refused` hears of each member whose store has other options.
+  StoreValues(Store& store, Refused on_refused) noexcept
+      : store_(store), on_refused_(std::move(on_refused)) {}
 
   [[nodiscard]] std::unique_ptr<Call> make_call() override;
   std::size_t poll() override;
@@ -42,6 +46,8 @@ class StoreValues final : public KeyValues {
  private:
   Store& store_;
   StoreTransacts transacts_;
+  Refused on_refused_;
+  std::string why_refused_;  // what on_refused_ was told last
 };
 
 }  // namespace dunlin::app::resp
