@@ -455,6 +455,7 @@ void SlabPool::members_changed() {
     state.fabric.abandon(returning.done);
     returning.done.reset();
     returning.doing = State::Return::Doing::nothing;
+    state.is_uncertain = true;  // the slab becomes this member's
   }
   for (Rank rank = 0; rank < state.homes.size(); ++rank) {
     if (!state.progress.is_gone(rank)) continue;

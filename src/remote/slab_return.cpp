@@ -148,6 +148,7 @@ std::size_t SlabPool::State::step_return() noexcept {
     const bool is_answered =
         own_word(one.slab, 0) != one.holder || (one.doing == Doing::look && one.seen != mine);
     if (is_answered || one.done.failed() || now - one.since_ns > kHolderNs) {
+      is_uncertain = is_uncertain || one.done.failed();  // it may be dead
       one.done.reset();
       end_return(is_answered);
       return 1;
@@ -169,6 +170,7 @@ std::size_t SlabPool::State::step_return() noexcept {
     const Refusal refusal = fabric.post(next.notify(one.done)).refusal;
     if (refusal == Refusal::queue_full) return 0;
     if (refusal != Refusal::none) {  // its pool has ended
+      is_uncertain = is_uncertain || fabric.failed(one.rank());
       end_return(false);
       return 1;
     }

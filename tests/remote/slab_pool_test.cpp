@@ -352,6 +352,21 @@ TEST(SlabPool, AMemberThatDiesWhileItIsAskedForASlabKeepsNobodyWaiting) {
   }
 }
 
+TEST(SlabPool, AnEmptySlabOfAMemberThatDiesWhileItIsAskedForIsAnothers) {
+  for (const bool hangs : {false, true})
+    for (std::uint64_t delay_ns = 0; delay_ns < 40'000; delay_ns += 2'000) {
+      Slabs slabs(4, 1);
+      const SlabBlock block = slabs.allocate(2, 1, 256).value();
+      slabs.link(2, block);
+      slabs.free(0, block);
+      EXPECT_FALSE(slabs.at(0).allocate(1, 64));
+      slabs.world.run_for(delay_ns);
+      hangs ? slabs.world.hang(2) : slabs.world.crash(2);
+      EXPECT_TRUE(slabs.allocate(0, 1, 64, 5'000'000'000))
+          << "REM-17: after " << delay_ns << " ns" << (hangs ? ", hangs" : "");
+    }
+}
+
 TEST(SlabPool, AHomeAndAHolderThatDoNotPollKeepNobodyWaitingForLong) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   Slabs slabs(3, 1);
