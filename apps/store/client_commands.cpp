@@ -15,11 +15,11 @@ namespace {
 std::string describe(const Session& session) {
   const std::uint64_t now_ms = session.service().values().unix_ms();
   return fmt::format(
-      "id={} addr={} name={} age={} idle={} flags={} db=0 sub=0 psub=0 multi={} user=default "
-      "resp={}\n",
+      "id={} addr={} name={} age={} idle={} flags={} db=0 sub=0 psub=0 multi={} omem={} "
+      "user=default resp={}\n",
       session.id(), session.address, session.name, (now_ms - session.began_ms()) / 1'000,
       (now_ms - session.asked_ms()) / 1'000, session.in_multi() ? "x" : "N",
-      session.in_multi() ? static_cast<int>(session.queued()) : -1,
+      session.in_multi() ? static_cast<int>(session.queued()) : -1, session.output_capacity(),
       static_cast<int>(session.protocol));
 }
 

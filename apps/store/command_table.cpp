@@ -185,6 +185,8 @@ const char* describe(Ending ending) noexcept {
       return "ERR the key or the value is too long: 255 and 1048576 bytes are possible";
     case Ending::bad_cursor:
       return "ERR invalid cursor";
+    case Ending::out_of_range:
+      return "ERR the index of the member that holds the key is damaged";
     case Ending::conflict:
       return "ERR other commands have changed the keys of the transaction at each attempt: nothing "
              "has happened, try again";

@@ -75,10 +75,11 @@ enum class Ending : std::uint8_t {
   no_room,    // that member has no memory left
   too_large,  // the key, or the value
   bad_cursor,
-  conflict,    // other calls have changed the keys of a transaction again and again
-  too_many,    // keys of a transaction
-  undeclared,  // a script has not named the key
-  stopped      // this process is no member any more, or the store is another one's
+  out_of_range,  // the index of the key's member leads to what is not there
+  conflict,      // other calls have changed the keys of a transaction again and again
+  too_many,      // keys of a transaction
+  undeclared,    // a script has not named the key
+  stopped        // this process is no member any more, or the store is another one's
 };
 
 /// One call at a time. The values that it found stay from its end until it starts again, or is

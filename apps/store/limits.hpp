@@ -29,6 +29,9 @@ inline constexpr std::size_t kMaxScripts = 1024;                           // th
 inline constexpr std::size_t kMaxScriptsBytes = std::size_t{8} << 20;      // of all their texts
 inline constexpr std::size_t kMaxScriptMemory = std::size_t{8} << 20;      // while it runs
 inline constexpr std::uint64_t kMaxScriptNs = 100'000'000;                 // of processor time
+// Work between two polls of the fabric: a member that does not poll for long is expelled. One
+// command more may be begun within this time, and take longer.
+inline constexpr std::uint64_t kMaxWorkMs = 20;
 inline constexpr std::size_t kMaxPatternBytes = 512;        // SCAN MATCH; all of one CONFIG GET
 inline constexpr std::size_t kMaxElementPatternBytes = 64;  // HSCAN MATCH: a hash is one step
 inline constexpr std::size_t kMaxClientNameBytes = 256;     // CLIENT SETNAME

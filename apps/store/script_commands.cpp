@@ -31,6 +31,7 @@ bool decide_eval(void* context, std::span<TransactionKey> keys) {
   job.scratch.clear();
   job.overlay = std::make_shared<KeyOverlay>(keys);
   KeyOverlay& overlay = *job.overlay;
+  job.session->service().look_soon();
   ScriptRun run(*job.session, overlay);
   const auto words = std::span<const std::string_view>(job.arguments).subspan(kCountWord + 1);
   const std::size_t count = key_count(job);

@@ -149,11 +149,15 @@ void Server::handle_events(Service& service, int count) {
 
 bool Server::attend_runnable(Service& service) {
   if (!service.has_runnable()) return false;
-  for (Session* const session : service.take_runnable()) {
+  const std::vector<Session*> runnable = service.take_runnable();
+  std::size_t count = 0;
+  do {
+    Session* const session = runnable[count];
     session->marked_runnable = false;
     const auto found = connections_.find(session);
     if (found != connections_.end()) attend(*found->second);
-  }
+  } while (++count < runnable.size() && !service.is_due());
+  if (count < runnable.size()) service.put_back(std::span(runnable).subspan(count));
   return true;
 }
 

@@ -103,11 +103,21 @@ void Service::give_back(Call& call) {
 /// Woken anew in each poll while there are calls: one that was woken may need none any more.
 std::size_t Service::poll() {
   std::size_t done = values_.poll();
+  began_ms_ = kUnknown;
+  is_due_ = false;
   for (std::size_t free = free_calls_.size(); free > 0 && !waiters_.empty(); --free, ++done) {
     make_runnable(*waiters_.front());
     waiters_.pop_front();
   }
   return done;
+}
+
+bool Service::look_at_clock() noexcept {
+  looks_left_ = kLooksAClock;
+  const std::uint64_t now_ms = values_.unix_ms();
+  saw_clock(now_ms);
+  is_due_ = is_due_ || now_ms - began_ms_ > kMaxWorkMs;
+  return is_due_;
 }
 
 bool Service::take_input(std::size_t bytes) noexcept {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,9 +55,21 @@ class Service {
 
   /// Polls the store; returns how much was done. Calls that end make their sessions able to go on.
   std::size_t poll();
+  /// The thread has worked for kMaxWorkMs since poll(): what is left waits for the next poll().
+  [[nodiscard]] bool is_due() noexcept { return --looks_left_ == 0 ? look_at_clock() : is_due_; }
+  /// The next is_due() looks at the clock, because a script or a transaction has run.
+  void look_soon() noexcept { looks_left_ = 1; }
+  /// A session has read the clock of the values: the first time since poll() is where work began.
+  void saw_clock(std::uint64_t now_ms) noexcept {
+    if (began_ms_ == kUnknown) began_ms_ = now_ms;
+  }
   /// Sessions for which something has happened since they were last taken; each once.
   [[nodiscard]] std::vector<Session*> take_runnable() noexcept {
     return std::exchange(runnable_, {});
+  }
+  /// These of the sessions taken have had no turn: they are the first next time.
+  void put_back(std::span<Session* const> sessions) {
+    runnable_.insert(runnable_.begin(), sessions.begin(), sessions.end());
   }
   [[nodiscard]] bool has_runnable() const noexcept { return !runnable_.empty(); }
   void make_runnable(Session& session);
@@ -78,6 +91,10 @@ class Service {
   void give_back_input(std::size_t bytes) noexcept { input_bytes_ -= bytes; }
 
  private:
+  static constexpr std::uint64_t kUnknown = UINT64_MAX;
+  static constexpr std::uint32_t kLooksAClock = 8;  // looks of is_due() for one at the clock
+  bool look_at_clock() noexcept;
+
   KeyValues& values_;
   ServiceOptions options_;
   ServiceCounters counters_;
@@ -91,6 +108,9 @@ class Service {
   std::vector<std::unique_ptr<Job>> free_jobs_;
   std::deque<Session*> waiters_;  // for a call
   std::vector<Session*> runnable_;
+  std::uint64_t began_ms_ = kUnknown;  // the work since poll()
+  std::uint32_t looks_left_ = kLooksAClock;
+  bool is_due_ = false;
 };
 
 }  // namespace dunlin::app::resp

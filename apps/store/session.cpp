@@ -149,7 +149,7 @@ void Session::drop_input() noexcept {
 
 void Session::proceed() {
   retire();
-  while (!closing_ && !backlogged() && find_request() && start_next()) retire();
+  while (!closing_ && !backlogged() && find_request() && has_time() && start_next()) retire();
   held_back_ = backlogged();
   const bool used_up = begin_ == end_ && command_ == nullptr && jobs_ == 0;
   if (used_up && capacity_ > kInputBytes) {
@@ -157,6 +157,14 @@ void Session::proceed() {
   } else if (used_up) {
     begin_ = end_ = 0;
   }
+}
+
+/// RSP-S2: a session that stops because the store has to be polled goes on after that.
+bool Session::has_time() {
+  if (!service_.is_due()) [[likely]]
+    return true;
+  service_.make_runnable(*this);
+  return false;
 }
 
 /// Whether there is one that is not begun, or only in part.
@@ -194,6 +202,7 @@ bool Session::find_request() {
 const Command* Session::choose_command() {
   ++service_.counters().commands;
   asked_ms_ = service_.values().unix_ms();
+  service_.saw_clock(asked_ms_);
   const Command* const command = find_command(parser_.arguments()[0]);
   const Command* const refusal = choose_refusal(command);
   if (refusal == &kNoPassword) return refusal;
@@ -344,7 +353,8 @@ void Session::start_call(Job& job) {
 
 /// Replies of what has ended, as far as nothing before it is under way (RSP-C1).
 void Session::retire() {
-  while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_)) {
+  while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_) &&
+         has_time()) {
     Reply reply(output_, protocol);
     if (conclude(head(), reply)) {
       pop();
@@ -386,7 +396,12 @@ void Session::pop() {
 
 void Session::output_sent(std::size_t bytes) {
   sent_ += bytes;
-  if (sent_ < output_.size()) return;
+  if (sent_ < output_.size()) {
+    if (sent_ < std::max(kMaxBacklog, output_.size() / 2)) return;
+    output_.erase(0, sent_);
+    sent_ = 0;
+    return;
+  }
   output_.clear();
   sent_ = 0;
   if (output_.capacity() > kKeptOutputBytes) output_.shrink_to_fit();

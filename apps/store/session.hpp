@@ -28,8 +28,8 @@ namespace dunlin::app::resp {
 ///
 ///  RSP-S1  A job's arguments point into the input, which does not move while there are jobs.
 ///  RSP-S2  A session that waits has something that will wake it: a call of its own, a place among
-///          the waiters for a call, bytes that its client has to take, or bytes that it has to
-///          send.
+///          the waiters for a call, a place among the runnable sessions, bytes that its client has
+///          to take, or bytes that it has to send.
 class Session {
  public:
   Session(Service& service, std::uint64_t id);
@@ -47,6 +47,8 @@ class Session {
     return std::string_view(output_).substr(sent_);
   }
   void output_sent(std::size_t bytes);
+  /// The memory that replies take.
+  [[nodiscard]] std::size_t output_capacity() const noexcept { return output_.capacity(); }
 
   [[nodiscard]] bool wants_input() const noexcept;
   /// Once the output is sent, the connection is to be closed.
@@ -110,6 +112,7 @@ class Session {
   void conclude_at_once();
   void finish_request();
   [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
+  [[nodiscard]] bool has_time();
   void retire();
   void start_call(Job& job);
   [[nodiscard]] Job& head() noexcept { return *queue_[first_]; }

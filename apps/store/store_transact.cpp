@@ -28,6 +28,8 @@ Ending ending_of(remote::Status status) noexcept {
       return Ending::no_room;
     case remote::Status::too_long:
       return Ending::too_large;
+    case remote::Status::out_of_range:
+      return Ending::out_of_range;
     case remote::Status::conflict:
       return Ending::conflict;
     default:

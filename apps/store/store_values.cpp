@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "store/limits.hpp"
+
 namespace dunlin::app::resp {
 namespace {
 
@@ -65,7 +67,8 @@ class StoreCall final : public Call {
     if (transact_) return transact_->ending();
     if (ending_ == nullptr) return Ending::ok;
     const Ending ending = ending_of(ending_->status());
-    return ending == Ending::too_large && scan_ ? Ending::bad_cursor : ending;
+    const bool is_scan = ending_ == scan_.get();
+    return ending == Ending::out_of_range && is_scan ? Ending::bad_cursor : ending;
   }
   [[nodiscard]] bool found() const override { return operation_->found(); }
   [[nodiscard]] bool changed() const override { return operation_->changed(); }
@@ -151,22 +154,29 @@ std::unique_ptr<Call> StoreValues::make_call() {
   return std::make_unique<StoreCall>(store_, transacts_);
 }
 
-/// A transaction that rests is work to be done, so that nobody sleeps meanwhile.
+/// A transaction that rests is work to be done, so that nobody sleeps meanwhile. The commands of
+/// each may take long: what is left after kMaxWorkMs is the first in the next poll.
 std::size_t StoreValues::poll() {
   std::size_t done = store_.poll();
   if (store_.why_refused() != why_refused_) [[unlikely]]
     on_refused_(why_refused_ = store_.why_refused());
-  for (std::size_t i = 0; i < transacts_.size();) {
-    const UnderWay one = transacts_[i];
-    if (!one.transact->advance()) {
+  const std::uint64_t began_ms = transacts_.empty() ? 0 : unix_ms();
+  for (std::size_t left = transacts_.size(); left > 0; --left) {
+    if (next_ >= transacts_.size()) next_ = 0;
+    const UnderWay one = transacts_[next_];
+    if (one.transact->advance()) {
+      transacts_[next_] = transacts_.back();
+      transacts_.pop_back();
+      ++done;
+      one.call->on_end(*one.call);
+    } else {
       done += one.transact->rests() ? 1 : 0;
-      ++i;
-      continue;
+      ++next_;
     }
-    transacts_[i] = transacts_.back();
-    transacts_.pop_back();
-    ++done;
-    one.call->on_end(*one.call);
+    if (left > 1 && unix_ms() - began_ms > kMaxWorkMs) {
+      ++done;  // there is more to do
+      break;
+    }
   }
   if (store_.progress().stopped()) throw Error("store: " + store_.progress().why_stopped());
   return done;

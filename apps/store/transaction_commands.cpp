@@ -87,6 +87,7 @@ bool decide_exec(void* context, std::span<TransactionKey> keys) {
   if (job.flag) return false;
   job.overlay = std::make_shared<KeyOverlay>(keys);
   KeyOverlay& overlay = *job.overlay;
+  job.session->service().look_soon();
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
     overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);

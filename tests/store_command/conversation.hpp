@@ -64,7 +64,7 @@ struct Conversation {
   std::string ask(std::initializer_list<std::string_view> words) { return ask(request(words)); }
   std::size_t go_on() {
     std::size_t done = 0;
-    while (service.poll() > 0) {
+    while (service.poll() > 0 || service.has_runnable()) {
       ++done;
       for (app::resp::Session* const one : service.take_runnable()) {
         one->marked_runnable = false;

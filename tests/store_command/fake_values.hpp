@@ -33,6 +33,7 @@ class FakeValues final : public KeyValues {
 
   std::map<std::string, Entry> entries;
   std::uint64_t now_ns = 0;
+  std::uint64_t call_ns = 0;  // that each call takes
   MemoryLimit limit;
   Ending next_ending = Ending::ok;  // of all calls from now on
   // Keys that a scan finds lost, as places among all: the first, and the one behind the last.
@@ -130,6 +131,7 @@ class FakeValues final : public KeyValues {
 };
 
 inline void FakeValues::FakeCall::take_effect() {
+  values_.now_ns += values_.call_ns;
   ending_ = values_.next_ending;
   found_ = changed_ = false;
   if (ending_ != Ending::ok) return;

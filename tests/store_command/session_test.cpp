@@ -141,6 +141,53 @@ TEST_F(RedisSession, HoldsBackTheElementsOfOneReply) {
                        100'000'000);
 }
 
+TEST_F(RedisSession, KeepsNoRepliesThatItsClientHasTaken) {
+  Conversation client(service);
+  values.entries["k"].value = std::string(100'000, 'v');
+  std::string requests;
+  for (int i = 0; i < 1'000; ++i) requests += request({"GET", "k"});
+  std::string_view left = requests;
+  do {  // it takes all but one byte each time
+    left.remove_prefix(client.send(left));
+    client.session.output_sent(client.session.output().size() - 1);
+    if (client.session.can_proceed()) client.session.proceed();
+    ASSERT_LT(client.session.output_capacity(), 4 * (kMaxBacklog + 110'000));
+  } while (!left.empty() || client.session.output().size() > 1);
+  EXPECT_EQ(client.take(), "\n");
+}
+
+/// RSP-S2, with calls that take 10 ms each.
+TEST_F(RedisSession, WaitsForAPollOfTheStoreWithWorkThatTakesLong) {
+  values.call_ns = 10'000'000;
+  std::string gets;
+  std::string mget = "MGET";
+  for (int i = 0; i < 100; ++i) {
+    values.entries["k" + std::to_string(i)].value = "v";
+    gets += request({"GET", "k" + std::to_string(i)});
+    mget += " k" + std::to_string(i);
+  }
+  for (const std::string& work : {gets, mget + "\r\n", request({"KEYS", "none"}),
+                                  request({"RANDOMKEY"}), request({"FLUSHALL"})}) {
+    Conversation client(service);
+    const std::uint64_t started = values.started;
+    client.send(work + "PING\r\n");
+    EXPECT_LT(values.started - started, 12U) << work;
+    EXPECT_TRUE(service.has_runnable());
+    EXPECT_FALSE(client.session.idle());
+    EXPECT_TRUE(client.ask("").ends_with("+PONG\r\n")) << work;
+    EXPECT_GT(values.started - started, 30U) << work;
+  }
+}
+
+TEST_F(RedisSession, WaitsForAPollOfTheStoreAfterAScriptThatTakesLong) {
+  values.call_ns = 100'000'000;
+  Conversation client(service);
+  const std::string script = request({"EVAL", "return 1", "0"});
+  client.send(script + script + script);
+  EXPECT_EQ(values.started, 1U);
+  EXPECT_EQ(client.ask(""), ":1\r\n:1\r\n:1\r\n");
+}
+
 /// RSP-S2.
 TEST_F(RedisSession, WaitsForACallWhileOthersHaveThemAll) {
   values.delay(4);
