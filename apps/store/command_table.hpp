@@ -50,8 +50,10 @@ struct Command {
   bool is_array = false;          // the parts' replies are the elements of an array
   bool is_silent_part = false;    // a part that adds to the session's tally, and replies nothing
 
-  /// Not about the connection, nor on keys that it does not name, nor a script itself.
+  /// Not about the connection or its transaction, nor on keys that it does not name, nor a script
+  /// itself.
   [[nodiscard]] constexpr bool is_for_scripts() const noexcept {
+    if (within_multi != WithinMulti::waits) return false;
     return shape == Shape::at_once ? is_harmless : shape != Shape::all_keys && key_count_word == 0;
   }
   bool is_harmless = false;  // at_once: PING and its like

@@ -42,6 +42,7 @@ struct Job {
   std::vector<TransactionKey> keys;
   std::unique_ptr<Transaction> transaction;  // of EXEC
   std::shared_ptr<KeyOverlay> overlay;       // has the values that a decision has put
+  KeyOverlay* outer = nullptr;               // of the transaction that runs this command
 
   /// The place of a key among those of the transaction, to which it is added.
   std::size_t add_key(std::string_view key) {
@@ -79,6 +80,7 @@ struct Job {
     keys.clear();
     transaction.reset();
     overlay.reset();
+    outer = nullptr;
   }
 };
 

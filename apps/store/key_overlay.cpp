@@ -1,6 +1,7 @@
 #include "store/key_overlay.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 #include <vector>
 
@@ -9,6 +10,13 @@
 #include "store/session.hpp"
 
 namespace dunlin::app::resp {
+namespace {
+
+// So many commands, or bytes of values, for one look at the clock.
+constexpr std::uint32_t kRunsALook = 16;
+constexpr std::size_t kWorkALook = std::size_t{1} << 16;
+
+}  // namespace
 
 /// A call on the keys of an overlay, which ends at once.
 class KeyOverlay::OverlayCall final : public Call {
@@ -50,7 +58,7 @@ class KeyOverlay::OverlayCall final : public Call {
     former_.assign(entry.value);  // a change may take its bytes away
     value_ = former_;
     ttl_ns_ = entry.ttl_ns;
-    overlay_.work_bytes_ += entry.value.size() + order.value.size();
+    overlay_.work_bytes_ += entry.value.size();
     switch (order.kind) {
       case Order::Kind::insert:
         return found_ ? void() : put(entry, order.value, order.ttl_ns);
@@ -120,7 +128,15 @@ class KeyOverlay::OverlayCall final : public Call {
   std::uint64_t ttl_ns_ = kForeverNs;
 };
 
-KeyOverlay::KeyOverlay(std::span<TransactionKey> keys) {
+std::uint64_t cpu_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+KeyOverlay::KeyOverlay(std::span<TransactionKey> keys, KeyOverlay* outer)
+    : end_cpu_ns_(outer == nullptr ? 0 : outer->end_cpu_ns()) {
   for (TransactionKey& key : keys)
     entries_.emplace(
         key.key, Entry{.key = &key, .found = key.found, .value = key.value, .ttl_ns = key.ttl_ns});
@@ -145,11 +161,36 @@ void KeyOverlay::erase(Entry& entry) noexcept {
   entry.changed = entry.ttl_changed = true;
 }
 
-const char* KeyOverlay::exhausted() const noexcept {
+std::uint64_t KeyOverlay::end_cpu_ns() noexcept {
+  if (end_cpu_ns_ == 0) end_cpu_ns_ = cpu_ns() + kMaxScriptNs;
+  return end_cpu_ns_;
+}
+
+/// This clock is a system call, which is dear for a command on a short value.
+bool KeyOverlay::is_late() noexcept {
+  if (++runs_since_look_ < kRunsALook && work_bytes_ - looked_at_bytes_ < kWorkALook)
+    return is_late_;
+  runs_since_look_ = 0;
+  looked_at_bytes_ = work_bytes_;
+  const std::uint64_t end_ns = end_cpu_ns();
+  is_late_ = is_late_ || cpu_ns() > end_ns;
+  return is_late_;
+}
+
+const char* KeyOverlay::exhausted(const std::string& replies) noexcept {
   static_assert(kMaxTransactionWork == std::size_t{64} << 20, "as the error says");
-  if (work_bytes_ <= kMaxTransactionWork) return nullptr;
-  return "ERR the commands of the transaction read and write over 67108864 bytes, which is the "
-         "limit: none of them has happened";
+  if (work_bytes_ > kMaxTransactionWork)
+    return "ERR the commands of the transaction read and write over 67108864 bytes, which is the "
+           "limit: none of them has happened";
+  static_assert(kMaxReplyBytes == 8388608, "as the error says");
+  if (replies.size() > kMaxReplyBytes)
+    return "ERR the replies of the transaction would be over 8388608 bytes, which is the limit: "
+           "none of its commands has happened";
+  static_assert(kMaxScriptNs == 100'000'000, "as the error says");
+  if (is_late())
+    return "ERR the commands of the transaction have run for over 100 ms, which is the limit: none "
+           "of them has happened";
+  return nullptr;
 }
 
 bool KeyOverlay::settle() {
@@ -169,15 +210,27 @@ bool KeyOverlay::settle() {
   return changes <= kMaxTransactionWrites;
 }
 
-void KeyOverlay::run(const Command& command, Session& session,
-                     std::span<const std::string_view> words, Protocol protocol,
-                     std::string& replies) {
+const char* KeyOverlay::run(const Command& command, Session& session,
+                            std::span<const std::string_view> words, Protocol protocol,
+                            std::string& replies) {
+  for (const std::string_view word : words) work_bytes_ += word.size();
+  const bool is_script = command.key_count_word != 0;
+  if (is_script) runs_since_look_ = kRunsALook;  // it may take all of the time
   Reply reply(replies, protocol);
+  run_whole(command, session, words, reply, replies);
+  return exhausted(replies);
+}
+
+/// A command that does something for each key stops when too much is taken.
+void KeyOverlay::run_whole(const Command& command, Session& session,
+                           std::span<const std::string_view> words, Reply& reply,
+                           const std::string& replies) {
   OverlayCall call(*this);
   Job job;
   job.command = &command;
   job.session = &session;
   job.call = &call;
+  job.outer = this;
   job.arguments.assign(words.begin(), words.end());
   if (command.shape == Command::Shape::at_once) {
     command.conclude(job, reply);
@@ -194,6 +247,7 @@ void KeyOverlay::run(const Command& command, Session& session,
     const auto its_words = words.subspan(i - 1, 1 + command.words_of_part);
     part.arguments.assign(its_words.begin(), its_words.end());
     run_job(part, call, reply);
+    if (exhausted(replies) != nullptr) return;
   }
   if (command.conclude != nullptr) command.conclude(job, reply);
 }

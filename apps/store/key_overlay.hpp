@@ -18,20 +18,24 @@ namespace dunlin::app::resp {
 ///
 ///     bool decide(void* context, std::span<TransactionKey> keys) {
 ///       job.overlay = std::make_shared<KeyOverlay>(keys);
-///       job.overlay->run(command, session, words, protocol, replies);  // for each command
-///       return job.overlay->settle();                                  // fills in the changes
+///       job.error = job.overlay->run(command, session, words, protocol, replies);  // for each
+///       return job.error == nullptr && job.overlay->settle();  // fills in the changes
 ///     }
 ///
-/// It stays until the next decision, or the call's end: it has the values that are put.
+/// It stays until the next decision, or the call's end: it has the values that are put. All that
+/// runs within it, scripts included, has kMaxScriptNs of processor time together.
 class KeyOverlay {
  public:
-  explicit KeyOverlay(std::span<TransactionKey> keys);
+  /// `outer`: the decision is one of a command within that overlay.
+  explicit KeyOverlay(std::span<TransactionKey> keys, KeyOverlay* outer = nullptr);
 
-  /// Does one command, and appends its reply. `words` stay until then.
-  void run(const Command& command, Session& session, std::span<const std::string_view> words,
-           Protocol protocol, std::string& replies);
-  /// Why the commands cannot go on: they have read too much. Null: they can.
-  [[nodiscard]] const char* exhausted() const noexcept;
+  /// Does one command, and appends its reply. `words` stay until then. Returns why the commands
+  /// cannot go on, which have taken too much: the reply is cut off then. Null: they can.
+  [[nodiscard]] const char* run(const Command& command, Session& session,
+                                std::span<const std::string_view> words, Protocol protocol,
+                                std::string& replies);
+  /// Of this thread's processor time.
+  [[nodiscard]] std::uint64_t end_cpu_ns() noexcept;
   /// Fills in what becomes of the keys; returns false if they are too many.
   [[nodiscard]] bool settle();
 
@@ -47,12 +51,24 @@ class KeyOverlay {
     std::string own = {};  // of a value that is not the key's
   };
 
+  void run_whole(const Command& command, Session& session, std::span<const std::string_view> words,
+                 Reply& reply, const std::string& replies);
   void run_job(Job& job, OverlayCall& call, Reply& reply);
+  [[nodiscard]] const char* exhausted(const std::string& replies) noexcept;
+  [[nodiscard]] bool is_late() noexcept;
   void put(Entry& entry, std::string_view value, std::uint64_t ttl_ns);
   void erase(Entry& entry) noexcept;
 
   std::map<std::string_view, Entry> entries_;
   std::size_t work_bytes_ = 0;
+  std::uint64_t end_cpu_ns_;  // 0: nobody has asked for it yet
+  // The last look at the clock.
+  std::size_t looked_at_bytes_ = 0;
+  std::uint32_t runs_since_look_ = 0;
+  bool is_late_ = false;
 };
+
+/// The processor time of this thread so far.
+[[nodiscard]] std::uint64_t cpu_ns() noexcept;
 
 }  // namespace dunlin::app::resp

@@ -2,6 +2,8 @@
 #include <span>
 #include <string>
 
+#include <dunlin/limits.hpp>
+
 #include "store/command_table.hpp"
 #include "store/connection.hpp"
 #include "store/key_overlay.hpp"
@@ -17,6 +19,8 @@ using Shape = Command::Shape;
 constexpr std::size_t kCountWord = 2;
 constexpr const char* kScriptTooLong = "ERR the script has over 65536 bytes, which is the limit";
 static_assert(kMaxScriptBytes == 65536, "as kScriptTooLong says");
+constexpr const char* kTooManyScriptKeys = "ERR a script has at most 64 keys";
+static_assert(kMaxTransactionReads == 64, "as kTooManyScriptKeys says");
 
 std::size_t key_count(const Job& job) noexcept {
   std::int64_t count = 0;
@@ -29,7 +33,7 @@ bool decide_eval(void* context, std::span<TransactionKey> keys) {
   Job& job = *static_cast<Job*>(context);
   job.error = nullptr;
   job.scratch.clear();
-  job.overlay = std::make_shared<KeyOverlay>(keys);
+  job.overlay = std::make_shared<KeyOverlay>(keys, job.outer);
   KeyOverlay& overlay = *job.overlay;
   job.session->service().look_soon();
   ScriptRun run(*job.session, overlay);
@@ -49,6 +53,7 @@ const char* begin_script(Job& job, const std::string& text) {
   if (count < 0) return "ERR Number of keys can't be negative";
   if (count > static_cast<std::int64_t>(job.arguments.size() - kCountWord - 1))
     return "ERR Number of keys can't be greater than number of args";
+  if (count > static_cast<std::int64_t>(kMaxTransactionReads)) return kTooManyScriptKeys;
   for (const std::string_view key : keys_of(*job.command, job.arguments)) job.add_key(key);
   job.found.assign(1, text);
   job.order_transaction(decide_eval);

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -44,13 +43,6 @@ struct CloseState {
 };
 using State = std::unique_ptr<lua_State, CloseState>;
 
-std::uint64_t cpu_ns() noexcept {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 ScriptRun& run_of(lua_State* lua) noexcept {
   return **static_cast<ScriptRun**>(lua_getextraspace(lua));
 }
@@ -62,6 +54,15 @@ void remove_all(lua_State* lua, std::initializer_list<const char*> names) {
     lua_setfield(lua, -2, name);
   }
 }
+
+/// Takes the place of table.sort, which compares without an instruction of the script, so that its
+/// time would not be looked at: not with a comparison of its own, nor with one that is in C.
+constexpr std::string_view kSort = R"lua(
+local sort = table.sort
+table.sort = function(list, comes_before)
+  comes_before = comes_before or function(a, b) return a < b end
+  sort(list, function(a, b) return comes_before(a, b) end)
+end)lua";
 
 /// What a script may use. Functions of the libraries that can take long within one instruction, or
 /// leave the script, are not there: the matching of patterns, rep, load, and metatables, by which
@@ -76,6 +77,8 @@ void open_libraries(lua_State* lua) {
   lua_getfield(lua, -1, "unpack");
   lua_setglobal(lua, "unpack");  // where Redis has it
   lua_pop(lua, 1);
+  if (luaL_loadbufferx(lua, kSort.data(), kSort.size(), "=table", "t") != LUA_OK) lua_error(lua);
+  lua_call(lua, 0, 0);
   luaL_requiref(lua, LUA_STRLIBNAME, luaopen_string, 1);
   remove_all(lua, {"dump", "find", "gmatch", "gsub", "match", "pack", "packsize", "rep", "unpack"});
   lua_pop(lua, 1);
@@ -98,18 +101,37 @@ void set_list(lua_State* lua, const char* name, std::span<const std::string_view
 struct ScriptFunctions {
   /// Once the time is up, each further instruction fails, so that no pcall of the script's goes on.
   static void look_at_time(lua_State* lua, lua_Debug*) {
-    if (cpu_ns() < run_of(lua).end_cpu_ns_) return;
+    if (cpu_ns() < run_of(lua).overlay_.end_cpu_ns()) return;
     lua_sethook(lua, look_at_time, LUA_MASKCOUNT, 1);
     luaL_error(lua, kTooSlow);
+  }
+
+  /// The arguments of redis.call are copied outside of the script's memory, so they have the limits
+  /// of a request. Null: they are within them.
+  static const char* check_size(lua_State* lua) noexcept {
+    const int count = lua_gettop(lua);
+    if (count == 0) return "ERR Please specify at least one argument for this redis lib call";
+    static_assert(
+        kMaxArguments == 65536 && kMaxArgumentBytes == 1048576 && kMaxRequestBytes == 8388608,
+        "as the errors say");
+    if (static_cast<std::size_t>(count) > kMaxArguments)
+      return "ERR the command of the script has over 65536 arguments, which is the limit";
+    std::size_t all_bytes = 0;
+    for (int i = 1; i <= count; ++i) {
+      const std::size_t bytes = lua_type(lua, i) == LUA_TSTRING ? lua_rawlen(lua, i) : 0;
+      if (bytes > kMaxArgumentBytes)
+        return "ERR an argument of the script's command has over 1048576 bytes, which is the limit";
+      all_bytes += bytes;
+    }
+    if (all_bytes <= kMaxRequestBytes) return nullptr;
+    return "ERR the arguments of the script's command have over 8388608 bytes, which is the limit";
   }
 
   /// Leaves the reply of the command on the stack.
   static void carry_out(lua_State* lua) {
     ScriptRun& run = run_of(lua);
+    if (const char* const wrong = check_size(lua)) return push_table(lua, "err", wrong);
     std::vector<std::string> words(static_cast<std::size_t>(lua_gettop(lua)));
-    if (words.empty())
-      return push_table(lua, "err",
-                        "ERR Please specify at least one argument for this redis lib call");
     for (std::size_t i = 0; i < words.size(); ++i)
       if (!take_word(lua, static_cast<int>(i + 1), words[i]))
         return push_table(lua, "err",
@@ -126,8 +148,9 @@ struct ScriptFunctions {
     if (!command->is_for_scripts())
       return push_table(lua, "err", "ERR This Redis command is not allowed from script");
     std::string replies;
-    run.overlay_.run(*command, run.session_, views, Protocol::resp2, replies);
-    if (const char* const why = run.overlay_.exhausted()) return push_table(lua, "err", why);
+    if (const char* const why =
+            run.overlay_.run(*command, run.session_, views, Protocol::resp2, replies))
+      return push_table(lua, "err", why);
     std::size_t at = 0;
     push_reply(lua, replies, at);
   }
@@ -163,6 +186,7 @@ struct ScriptFunctions {
     return 1;
   }
   static int sha1hex(lua_State* lua) {
+    look_at_time(lua, nullptr);  // it takes long for its one instruction
     std::string text;
     if (lua_gettop(lua) != 1 || !take_word(lua, 1, text))
       return luaL_error(lua, "wrong number of arguments");
@@ -229,7 +253,7 @@ bool ScriptRun::run(const std::string& text, std::span<const std::string_view> k
   if (!state) throw std::bad_alloc();
   lua_State* const lua = state.get();
   *static_cast<ScriptRun**>(lua_getextraspace(lua)) = this;
-  end_cpu_ns_ = cpu_ns() + kMaxScriptNs;
+  static_cast<void>(overlay_.end_cpu_ns());  // the time begins
   std::string own;
   Reply reply(own, protocol);
   Task task{.text = text, .keys = keys, .arguments = arguments, .reply = reply, .replies = own};

@@ -33,7 +33,6 @@ class ScriptRun {
 
   Session& session_;
   KeyOverlay& overlay_;
-  std::uint64_t end_cpu_ns_ = 0;
 };
 
 /// Why a script cannot be compiled; empty if it can.

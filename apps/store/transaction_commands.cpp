@@ -90,19 +90,14 @@ bool decide_exec(void* context, std::span<TransactionKey> keys) {
   job.session->service().look_soon();
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
-    overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);
-    job.error = overlay.exhausted();
-    if (job.scratch.size() > kMaxReplyBytes)
-      job.error =
-          "ERR the replies of the transaction would be over 8388608 bytes, which is the "
-          "limit: none of its commands has happened";
+    job.error =
+        overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);
     if (job.error != nullptr) return false;
   }
   if (overlay.settle()) return true;
   job.error = kTooManyChanges;
   return false;
 }
-static_assert(kMaxReplyBytes == 8388608, "as decide_exec says");
 
 const char* begin_exec(Job& job) {
   if (!job.session->in_multi()) return "ERR EXEC without MULTI";

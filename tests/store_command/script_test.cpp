@@ -118,6 +118,63 @@ TEST_F(RedisScript, TakesNoMoreThanItsLimits) {
   EXPECT_TRUE(contains(eval(std::string(70'000, ' ')), "over 65536 bytes"));
 }
 
+TEST_F(RedisScript, SortsWithinItsTime) {
+  EXPECT_EQ(eval("local t = {3, 1, 2} table.sort(t) return t"), "*3\r\n:1\r\n:2\r\n:3\r\n");
+  EXPECT_EQ(eval("local t = {3, 1, 2} table.sort(t, function(a, b) return a > b end) return t"),
+            "*3\r\n:3\r\n:2\r\n:1\r\n");
+  EXPECT_TRUE(contains(eval("table.sort({1, 'a'})"), "attempt to compare"));
+  const std::string strings =
+      "local s = 'a' for i = 1, 20 do s = s .. s end local t = {} for i = 1, 20000 do t[i] = s "
+      "end ";
+  EXPECT_TRUE(contains(eval(strings + "table.sort(t)"), "100 ms, which is the limit"));
+  EXPECT_TRUE(contains(eval(strings + "table.sort(t, string.lower)"), "100 ms, which is the limit"))
+      << "a comparison in C";
+}
+
+TEST_F(RedisScript, GivesCommandsNoMoreThanARequestCan) {
+  const std::string megabyte(1 << 20, 'v');
+  const std::string call = " return redis.call('del', unpack(t))";
+  EXPECT_TRUE(
+      contains(eval("local t = {} for i = 1, 9 do t[i] = ARGV[1] end" + call, {}, {megabyte}),
+               "over 8388608 bytes"));
+  EXPECT_TRUE(contains(eval("return redis.call('del', ARGV[1] .. 'v')", {}, {megabyte}),
+                       "over 1048576 bytes"));
+  EXPECT_TRUE(contains(eval("local t = {} for i = 1, 70000 do t[i] = 1 end" + call), "over 65536"));
+  EXPECT_EQ(eval("return redis.pcall('del', ARGV[1] .. 'v')['err'] ~= nil", {}, {megabyte}),
+            ":1\r\n");
+}
+
+TEST_F(RedisScript, ReadsNoMoreThanATransaction) {
+  values.entries["k"].value = std::string(1'000'000, 'v');
+  const std::string keys = "local t = {} for i = 1, 1000 do t[i] = KEYS[1] end ";
+  EXPECT_TRUE(contains(eval(keys + "return redis.call('mget', unpack(t))", {"k"}),
+                       "replies of the transaction would be over 8388608 bytes"));
+  EXPECT_TRUE(contains(eval(keys + "return redis.call('exists', unpack(t))", {"k"}), "limit"));
+}
+
+TEST_F(RedisScript, HasAtMost64Keys) {
+  EXPECT_EQ(eval("return 1", std::vector<std::string>(64, "k")), ":1\r\n");
+  EXPECT_EQ(eval("return 1", std::vector<std::string>(65, "k")),
+            "-ERR a script has at most 64 keys\r\n");
+}
+
+TEST_F(RedisScript, CallsNothingThatIsAboutATransaction) {
+  for (const char* const command : {"watch', KEYS[1]", "unwatch'", "multi'", "exec'", "discard'"})
+    EXPECT_TRUE(contains(eval(std::string("return redis.call('") + command + ")", {"a"}),
+                         "not allowed from script"))
+        << command;
+  EXPECT_EQ(client.session.queued(), 0U);
+}
+
+TEST_F(RedisScript, SharesItsTimeWithTheOthersOfATransaction) {
+  ask("multi");
+  for (int i = 0; i < 10; ++i) eval("while true do end");
+  ask("set a 1");
+  EXPECT_TRUE(
+      contains(ask("exec"), "-ERR the commands of the transaction have run for over 100 ms"));
+  EXPECT_TRUE(values.entries.empty());
+}
+
 TEST_F(RedisScript, IsPartOfATransaction) {
   ask("multi");
   ask("set a 1");

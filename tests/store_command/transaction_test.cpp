@@ -1,7 +1,11 @@
+#include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "store/key_overlay.hpp"
 #include "store/limits.hpp"
 #include "store_command/conversation.hpp"
 #include "support/errors.hpp"
@@ -10,6 +14,11 @@
 namespace {
 
 using dunlin::app::resp::Ending;
+using dunlin::app::resp::find_command;
+using dunlin::app::resp::KeyOverlay;
+using dunlin::app::resp::kMaxReplyBytes;
+using dunlin::app::resp::Protocol;
+using dunlin::app::resp::TransactionKey;
 using dunlin::test::contains;
 using dunlin::test::Conversation;
 using dunlin::test::kWrongTypeReply;
@@ -145,6 +154,22 @@ TEST_F(RedisTransaction, HasLimitsThatItSays) {
   ask("set a 1");
   EXPECT_TRUE(contains(ask("exec"), "read and write over 67108864 bytes"));
   EXPECT_FALSE(values.entries.contains("a"));
+}
+
+TEST_F(RedisTransaction, StopsWithinACommandOnManyKeys) {
+  const std::string value(1'000'000, 'v');
+  std::array<TransactionKey, 1> keys{TransactionKey{.key = "k", .found = true, .value = value}};
+  const std::vector<std::string_view> words(1'000, "k");  // the first one is the name
+  std::string replies;
+  KeyOverlay read(keys);
+  EXPECT_TRUE(
+      contains(read.run(*find_command("mget"), client.session, words, Protocol::resp2, replies),
+               "replies of the transaction would be over 8388608 bytes"));
+  EXPECT_LT(replies.size(), kMaxReplyBytes + 1'100'000);
+  KeyOverlay look(keys);
+  EXPECT_TRUE(look.run(*find_command("exists"), client.session, words, Protocol::resp2, replies) !=
+              nullptr);
+  EXPECT_LT(client.session.tally.number, 100);
 }
 
 TEST_F(RedisTransaction, EndsWithTheErrorOfTheStore) {
