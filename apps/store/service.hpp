@@ -13,6 +13,7 @@
 
 #include "store/job.hpp"
 #include "store/key_values.hpp"
+#include "store/limits.hpp"
 #include "store/scripts.hpp"
 
 namespace dunlin::app::resp {
@@ -62,6 +63,7 @@ class Service {
   /// A session has read the clock of the values: the first time since poll() is where work began.
   void saw_clock(std::uint64_t now_ms) noexcept {
     if (began_ms_ == kUnknown) began_ms_ = now_ms;
+    is_due_ = is_due_ || now_ms - began_ms_ > kMaxWorkMs;
   }
   /// Sessions for which something has happened since they were last taken; each once.
   [[nodiscard]] std::vector<Session*> take_runnable() noexcept {
@@ -92,7 +94,7 @@ class Service {
 
  private:
   static constexpr std::uint64_t kUnknown = UINT64_MAX;
-  static constexpr std::uint32_t kLooksAClock = 8;  // looks of is_due() for one at the clock
+  static constexpr std::uint32_t kLooksAClock = 32;  // looks of is_due() for one at the clock
   bool look_at_clock() noexcept;
 
   KeyValues& values_;

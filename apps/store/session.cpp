@@ -160,9 +160,7 @@ void Session::proceed() {
 }
 
 /// RSP-S2: a session that stops because the store has to be polled goes on after that.
-bool Session::has_time() {
-  if (!service_.is_due()) [[likely]]
-    return true;
+bool Session::wait_for_poll() {
   service_.make_runnable(*this);
   return false;
 }

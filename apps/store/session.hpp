@@ -112,7 +112,8 @@ class Session {
   void conclude_at_once();
   void finish_request();
   [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
-  [[nodiscard]] bool has_time();
+  [[nodiscard]] bool has_time() { return !service_.is_due() || wait_for_poll(); }
+  bool wait_for_poll();
   void retire();
   void start_call(Job& job);
   [[nodiscard]] Job& head() noexcept { return *queue_[first_]; }
