@@ -50,7 +50,7 @@ bool RowPublisher::publish(bool announces) noexcept {
 }
 
 /// Whether others may wait for receipts, or for what is in the log.
-inline bool RowPublisher::worth_publishing() const noexcept {
+bool RowPublisher::worth_publishing() const noexcept {
   return (!is_injected(FaultInjection::receipts_are_not_published) &&
           order::worth_publishing(published_received_, receipts_.received(),
                                   memory_.own_sender_rank(), receipts_.taken(),
