@@ -10,12 +10,12 @@ install(TARGETS dunlin dunlin_client EXPORT DunlinTargets)
 install(DIRECTORY include/dunlin TYPE INCLUDE)
 if(DUNLIN_APPS)
   install(TARGETS dunlin_command)
-  if(TARGET dunlin_mpi_barrier)
-    install(TARGETS dunlin_mpi_barrier dunlin_mpi_one_sided)  # beside dunlin, which looks for it there
-  endif()
-  if(TARGET dunlin_fast_dds)
-    install(TARGETS dunlin_fast_dds)  # likewise
-  endif()
+  # Those that were built, beside dunlin: it looks for dunlin-bench there, and that for the others.
+  foreach(target dunlin_bench_command dunlin_mpi_barrier dunlin_mpi_one_sided dunlin_fast_dds)
+    if(TARGET ${target})
+      install(TARGETS ${target} OPTIONAL)
+    endif()
+  endforeach()
 endif()
 install(EXPORT DunlinTargets NAMESPACE dunlin:: DESTINATION ${package_dir})
 

@@ -55,13 +55,14 @@ foreach(tool check_invariants costs doc_examples headers_alone must_not_compile 
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()
 
-# It is content with what the other tests leave of the processors.
-set(tidy tidy_changed)
-if(DUNLIN_ALL_TESTS)
-  set(tidy tidy)
+# The longest are content with what the other tests leave of the processors.
+set(longest tidy_changed bench)
+if(DUNLIN_ALL_TESTS)  # compiles the benchmarks
+  set(longest tidy)
 endif()
-foreach(part format ${tidy} shell)
+foreach(part format shell ${longest})
   add_test(NAME lint.${part} COMMAND nice -n 19 ${tools}/lint.sh ${part})
-  set_tests_properties(lint.${part} PROPERTIES SKIP_RETURN_CODE 77)
+  set_tests_properties(lint.${part} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 4400)
 endforeach()
-set_tests_properties(lint.${tidy} PROPERTIES COST 10000 TIMEOUT 4400)
+list(TRANSFORM longest PREPEND lint.)
+set_tests_properties(${longest} PROPERTIES COST 10000)

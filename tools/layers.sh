@@ -33,6 +33,7 @@ for layer in "${!built_on[@]}"; do
   grep -rnE '[.>]kind\(\) [!=]=' "src/$layer" && failed=1
 done
 grep -rnE '[.>]kind\(\) [!=]=' apps bench && failed=1
+grep -rn '#include "bench/' include src apps && failed=1  # the benchmarks are no part of the command
 # The client of relays is a library of its own: it knows no fabric and no group.
 grep -nE "#include [\"<](dunlin/)?(group|multicast|table|fabric)([.]|/[a-z_]*[.]hpp)" \
   include/dunlin/relay.hpp include/dunlin/relay/client.hpp src/relay/client_state.hpp |

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang-format, clang-tidy and shellcheck over the project.
-# usage: lint.sh [format] [tidy_changed] [tidy] [tidy_deep] [shell]
+# usage: lint.sh [format] [tidy_changed] [tidy] [tidy_deep] [bench] [shell]
 set -euo pipefail
 shopt -s globstar nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -31,6 +31,16 @@ base_of_change() {
   echo "$base"
 }
 
+# Sets `base`, and `changed`: the C++ files that a change touches.
+find_change() { # WHERE-ALL-ARE-LOOKED-AT
+  if ! base=$(base_of_change 2>/dev/null) || [[ -z $base ]]; then
+    echo "skipped: git does not tell what has changed; $1"
+    exit 77
+  fi
+  mapfile -t changed < <({ git diff --name-only "$base"; git ls-files --others --exclude-standard; } |
+    grep '\.[ch]pp$' | sort -u)
+}
+
 # The program itself: PyPI's is a script that takes longer to start it than clang-tidy takes for a small source.
 find_tidy() {
   need clang++
@@ -52,13 +62,9 @@ prepare_tidy() {
 # takes half of the time.
 lint_tidy_changed() {
   local base changed
-  if ! base=$(base_of_change 2>/dev/null) || [[ -z $base ]]; then
-    echo "skipped: git does not tell what has changed; ./run lint looks at all sources"
-    exit 77
-  fi
+  find_change "./run lint looks at all sources"
   prepare_tidy
-  mapfile -t changed < <({ git diff --name-only --diff-filter=d "$base"; git ls-files --others --exclude-standard; } |
-    sed -n "s|^\(.*\)\.[ch]pp\$|$PWD/\1.cpp|p" | sort -u)
+  mapfile -t changed < <(printf '%s\n' "${changed[@]}" | sed -n "s|^\(.*\)\.[ch]pp\$|$PWD/\1.cpp|p" | sort -u)
   local texts units
   mapfile -t texts < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json | sort -u)
   mapfile -t units < <(
@@ -71,6 +77,26 @@ lint_tidy_changed() {
     # The library has more rules than the rest.
     printf '%s\0' "--config-file=$([[ $unit =~ ^$PWD/(build/lint/)?src/ ]] && echo src/).clang-tidy" "$unit"
   done | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy --quiet -p build/lint "--checks=-clang-analyzer-*"
+}
+
+# The benchmarks, which `./run test` does not build: whether a change leaves them what a compiler accepts.
+lint_bench() {
+  local base changed commands=build/release/compile_commands.json
+  find_change "./run build compiles the benchmarks"
+  if ! printf '%s\n' "${changed[@]}" | grep -qE '^(include|src|apps|bench)/'; then
+    echo "nothing that the benchmarks are made of has changed since ${base:0:12}"
+    return
+  fi
+  if [[ ! -e $commands ]]; then
+    echo "skipped: there is no $commands; cmake --preset release writes it"
+    exit 77
+  fi
+  python3 - "$commands" <<'END' | (cd build/release && xargs -0 -n 1 -P 2 nice -n 19 bash -c)
+import json, sys
+for entry in json.load(open(sys.argv[1])):
+    if "/dunlin_bench.dir/" in entry["command"]:
+        print(entry["command"], "-fsyntax-only", end="\0")
+END
 }
 
 tidy_all() { # OPTION-OF-CLANG...

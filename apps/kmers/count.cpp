@@ -9,18 +9,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "bench/container/container_node.hpp"
-#include "bench/fabric/group.hpp"
 #include "cluster/watch.hpp"
 #include "command.hpp"
+#include "container/container_member.hpp"
 #include "kmers/counter.hpp"
 #include "kmers/reads.hpp"
+#include "team/team_group.hpp"
 
 namespace dunlin::kmers {
 namespace {
 
-using bench::ContainerNode;
-using bench::Member;
+using app::Member;
+using std::chrono::steady_clock;
 
 constexpr double kSlotsPerLetter = 1.5;
 constexpr double kLettersPerPackedByte = 4.5;
@@ -57,11 +57,10 @@ class Worker {
   Worker(Member& me, const CountOptions& options, std::unique_ptr<Fabric> fabric)
       : me_(me),
         options_(options),
-        here_(std::move(fabric)),
+        here_(me, std::move(fabric)),
         counter_(here_.containers, options, slots_of(options)),
         gathered_(here_.containers, {.name = "gathered"},
                   [this](Rank, const Found& found) { all_.push_back(found); }) {
-    bench::connect(me, here_.node);
     for (const Input& file : options.files) {
       std::error_code error;
       const auto bytes = std::filesystem::file_size(file.path, error);
@@ -91,17 +90,18 @@ class Worker {
     std::uint64_t count;
   };
 
-  void poll() { here_.poll(); }
+  void poll() { here_.containers.poll(); }
   void meet() {
     me_.meet([this] { poll(); });
   }
   template <class Work>
   void timed(std::uint32_t series, const char* what, const Work& work) {
     doing_ = what;
-    const double start = bench::now_ns();
+    const auto start = steady_clock::now();
     work();
     meet();
-    if (me_.rank() == 0) me_.record(series, (bench::now_ns() - start) / 1e9);
+    const std::chrono::duration<double> seconds = steady_clock::now() - start;
+    if (me_.rank() == 0) me_.record(series, seconds.count());
   }
   /// Member 0 measures, if there is a choice, and all do the same.
   Style choose() {
@@ -186,7 +186,7 @@ class Worker {
 
   Member& me_;
   const CountOptions& options_;
-  ContainerNode here_;
+  app::ContainerMember here_;
   KmerCounter counter_;
   std::vector<Found> all_;
   Aggregator<Found> gathered_;
@@ -225,12 +225,11 @@ Counted count(const CountOptions& options) {
   app::Watch watch(cluster, {.what = "kmers", .text = text, .hash = std::hash<std::string>()(text)},
                    kUntilAllHaveComeMs);
   watch.await_others();
-  const bench::Effort effort{.timeout = std::chrono::seconds(options.timeout_s),
-                             .members = options.processes,
-                             .network = options.fabric,
-                             .watch = &watch};
-  const bench::Group group(bench::real_network(options.fabric.fabric), effort, options.processes);
-  bench::Team team(group.team(options.processes));
+  const app::TeamGroup group(cluster, {.name = "kmers",
+                                       .members = options.processes,
+                                       .timeout = std::chrono::seconds(options.timeout_s),
+                                       .watch = &watch});
+  app::Team team(group.team(options.processes));
   try {
     watch.guard([&] {
       team.run([&](Member& me) {

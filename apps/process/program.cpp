@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <system_error>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -72,6 +73,11 @@ Outcome run(const Program& program) {
                 " ms and was ended");
   }
   return {child.wait(), text};
+}
+
+std::filesystem::path folder_of_this_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
 bool program_exists(const std::string& name) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct Outcome {
 /// Runs a program to its end. Throws Error if it cannot be started, or takes too long; the program
 /// and its children are ended then.
 [[nodiscard]] Outcome run(const Program& program);
+
+/// The folder of the running program, where the programs that belong to it are, too.
+[[nodiscard]] std::filesystem::path folder_of_this_program();
 
 /// Whether there is a program of this name in PATH.
 [[nodiscard]] bool program_exists(const std::string& name);

@@ -3,7 +3,7 @@
 
 #include "bench/container/container_node.hpp"
 #include "bench/container/experiments.hpp"
-#include "bench/harness/cores.hpp"
+#include "team/cores.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -53,7 +53,7 @@ std::vector<Result> measure(const Effort& effort) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Result result{
         .name = "processes",
-        .params = {{"processes", double(sizes[i])}, {"cores", double(usable_cores().size())}},
+        .params = {{"processes", double(sizes[i])}, {"cores", double(app::usable_cores().size())}},
         .unit = "1/s",
         .better = Better::higher};
     if (sizes[i] > 2) {

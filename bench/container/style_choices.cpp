@@ -10,10 +10,10 @@
 
 #include <dunlin/container/slot.hpp>
 
-#include "bench/container/calibrate.hpp"
 #include "bench/container/experiments.hpp"
 #include "bench/harness/clock.hpp"
-#include "bench/harness/cores.hpp"
+#include "container/calibrate.hpp"
+#include "team/cores.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -213,18 +213,17 @@ void measure_size(std::vector<ChoicePoint>& points, const RealNetwork& network,
 
 /// A message to a member without a core waits for its time slice, which no component tells.
 std::uint32_t most_clients(const Effort& effort) {
-  const auto cores = static_cast<std::uint32_t>(usable_cores().size());
+  const auto cores = static_cast<std::uint32_t>(app::usable_cores().size());
   return effort.quick ? 1 : std::clamp(cores - 1, 1U, kMostClients);
 }
 
 std::vector<Result> measure_choices(const RealNetwork& network, const Effort& effort) {
   std::vector<ChoicePoint> points;
   std::vector<ComponentCosts> costs;
-  app::FabricOptions options = effort.network;
-  options.fabric = network.name;
-  if (network.name == "shm") options = {.silence_timeout_s = options.silence_timeout_s};
+  const app::FabricOptions options = options_on(network, effort);
   for (std::uint32_t clients = 1; clients <= most_clients(effort); ++clients) {
-    const ComponentCosts found = calibrate(options, clients, effort.scaled(kBatchesOfCosts)).costs;
+    const ComponentCosts found =
+        app::calibrate(options, clients, effort.scaled(kBatchesOfCosts)).costs;
     measure_size<kChoiceWords[0]>(points, network, effort, clients);
     if (!effort.quick) {
       measure_size<kChoiceWords[1]>(points, network, effort, clients);

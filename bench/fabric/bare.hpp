@@ -7,7 +7,7 @@
 #include <string>
 
 #include "bench/harness/clock.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// The raw operations that bound a fabric: those that its two processes could perform without it.
 /// Each is called by all members of the team alike; 0 and 1 play, and member 0 gets nanoseconds.

@@ -9,7 +9,7 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/memory.hpp>
 
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// A member of a fabric with one region, as the figures use it.
 namespace dunlin::bench {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "bench/harness/clock.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// The raw operations that bound what a table can do: plain atomics on memory that the two
 /// processes share, nothing else. Every function is called by all members of the team alike.

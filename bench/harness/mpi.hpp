@@ -8,6 +8,7 @@
 
 #include "bench/harness/clock.hpp"
 #include "bench/harness/program.hpp"
+#include "process/program.hpp"
 
 /// Programs of the MPI library, run beside what they are compared with: its barrier beside our own
 /// counting when there are more processes than cores, and its one-sided operations beside segments.
@@ -35,7 +36,7 @@ class MpiProgram {
 class MpiBarrier {
  public:
   /// Looks for mpirun, and in the folder for our small program.
-  explicit MpiBarrier(const std::filesystem::path& folder = folder_of_this_program());
+  explicit MpiBarrier(const std::filesystem::path& folder = process::folder_of_this_program());
 
   [[nodiscard]] bool available() const noexcept { return program_.available(); }
   /// What to do to make it available.
@@ -51,7 +52,7 @@ class MpiBarrier {
 /// One-sided operations between two processes; medians in nanoseconds.
 class MpiOneSided {
  public:
-  explicit MpiOneSided(const std::filesystem::path& folder = folder_of_this_program());
+  explicit MpiOneSided(const std::filesystem::path& folder = process::folder_of_this_program());
 
   [[nodiscard]] bool available() const noexcept { return program_.available(); }
   [[nodiscard]] const std::string& missing() const noexcept { return program_.missing(); }

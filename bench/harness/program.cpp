@@ -1,18 +1,12 @@
 #include "bench/harness/program.hpp"
 
 #include <cstdlib>
-#include <system_error>
 
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
 
 namespace dunlin::bench {
-
-std::filesystem::path folder_of_this_program() {
-  std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-}
 
 std::string find_program(const std::string& name, const std::filesystem::path& folder) {
   for (const auto& place : {folder / name, folder / ".." / "apps" / name}) {

@@ -7,10 +7,8 @@
 /// Programs that are run beside what they are compared with, and what they print.
 namespace dunlin::bench {
 
-/// Where `dunlin` is, and beside it what belongs to it.
-[[nodiscard]] std::filesystem::path folder_of_this_program();
-
-/// In that folder; tests have one of their own beside it. Empty if it is in neither.
+/// In that folder, which is that of dunlin-bench; tests have one of their own beside it. Empty if
+/// it is in neither.
 [[nodiscard]] std::string find_program(const std::string& name,
                                        const std::filesystem::path& folder);
 

@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "bench/harness/cores.hpp"
 #include "bench/harness/report.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/watch.hpp"
 #include "command.hpp"
 #include "output_file.hpp"
+#include "team/cores.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -33,7 +33,7 @@ std::string names(const std::vector<Experiment>& experiments) {
 }
 
 std::string preface(const Effort& effort) {
-  const std::size_t cores = usable_cores().size();
+  const std::size_t cores = app::usable_cores().size();
   return fmt::format(
       "{} core{}; processes are pinned to their own where that is enough. Medians of {} rounds; "
       "limits are measured in the same processes, in turns.{}\n\n",

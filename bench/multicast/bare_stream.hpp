@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// The limit of a multicast's throughput: senders copy messages into rings of the receivers'
 /// memory, one ring for each pair, and count them there; receivers look at what the counts say is

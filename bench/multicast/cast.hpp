@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/harness/experiment.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "multicast/subgroup_view.hpp"
 
 /// A member of a group to measure a multicast with: an ordered and an unordered subgroup, both of

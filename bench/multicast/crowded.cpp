@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "bench/harness/cores.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
 #include "bench/table/nodes.hpp"
+#include "team/cores.hpp"
 
 /// What becomes of a group that has more members than the machine has cores.
 namespace dunlin::bench {
@@ -37,7 +37,7 @@ std::vector<Result> crowded(const Effort& effort) {
     }
     Result result{.name = "crowded",
                   .params = {{"members", 3.0},
-                             {"cores", double(usable_cores().size())},
+                             {"cores", double(app::usable_cores().size())},
                              {"bytes", double(bytes)},
                              {"wait", "adaptive"}},
                   .unit = "1/s",

@@ -16,7 +16,7 @@
 #include <dunlin/fabric/tcp.hpp>
 
 #include "bench/fabric/networks.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
 #include "bench/multicast/speaker.hpp"

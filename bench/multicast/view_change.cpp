@@ -10,7 +10,7 @@
 
 #include <dunlin/fabric/sim.hpp>
 
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
 #include "bench/multicast/speaker.hpp"

@@ -13,7 +13,7 @@
 #include <dunlin/run.hpp>
 
 #include "bench/harness/experiment.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "bench/multicast/cast.hpp"
 
 /// Members of a group that send into its subgroups as an application might: with windows, delays,

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/harness/cores.hpp"
 #include "bench/store/experiments.hpp"
 #include "bench/store/home_and_clients.hpp"
 #include "bench/store/ycsb.hpp"
+#include "team/cores.hpp"
 
 /// What becomes of a store whose clients are more processes than the machine has cores.
 namespace dunlin::bench {
@@ -109,7 +109,7 @@ void add_results(std::vector<Result>& results, const Mix& mix, std::uint32_t cli
                                        .params = {{"calls", std::string(mix.workload.name)},
                                                   {"skew", mix.skew},
                                                   {"clients", double(clients)},
-                                                  {"cores", double(usable_cores().size())},
+                                                  {"cores", double(app::usable_cores().size())},
                                                   {"figure", figure}},
                                        .unit = unit,
                                        .better = Better::higher});

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/harness/experiment.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "bench/store/get_batches.hpp"
 #include "bench/store/home_and_clients.hpp"
 

@@ -1,10 +1,10 @@
 #include <dunlin/run.hpp>
 
 #include "bench/harness/bare.hpp"
-#include "bench/harness/cores.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/table/ping_pong.hpp"
+#include "team/cores.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -14,10 +14,10 @@ constexpr std::uint32_t kIdleMs = 1'000;
 
 /// Percent of a core that this process uses while its loop has nothing to do.
 double idle_percent(Loop& loop, std::uint32_t ms) {
-  const std::uint64_t used = cpu_time_ns();
+  const std::uint64_t used = app::cpu_time_ns();
   const double start = now_ns();
   (void)loop.run_until([] { return false; }, ms);
-  return 100.0 * static_cast<double>(cpu_time_ns() - used) / (now_ns() - start);
+  return 100.0 * static_cast<double>(app::cpu_time_ns() - used) / (now_ns() - start);
 }
 
 Result cpu_use(const Effort& effort) {

@@ -10,7 +10,7 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/table.hpp>
 
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// Nodes on shared memory for a team to measure with.
 namespace dunlin::bench {

@@ -1,10 +1,10 @@
 #include <dunlin/run.hpp>
 
 #include "bench/fabric/group.hpp"
-#include "bench/harness/cores.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/table/ping_pong.hpp"
+#include "team/cores.hpp"
 
 /// The figures of the table that a network changes, each beside what the same processes can do
 /// without Dunlin over it, with the same way of waiting.
@@ -195,10 +195,11 @@ Result cpu_use(const RealNetwork& network, const Effort& effort) {
     const auto poll = [&] { table.poll(); };
     // The first round lets all fall asleep; meeting costs time of its own and is not counted.
     for (std::uint32_t round = 0; round <= effort.rounds; ++round) {
-      const std::uint64_t used = cpu_time_ns();
+      const std::uint64_t used = app::cpu_time_ns();
       const double start = now_ns();
       static_cast<void>(loop.run_until([] { return false; }, ms));
-      const double percent = 100.0 * static_cast<double>(cpu_time_ns() - used) / (now_ns() - start);
+      const double percent =
+          100.0 * static_cast<double>(app::cpu_time_ns() - used) / (now_ns() - start);
       double sum = 0;
       for (const std::string& word : me.exchange(std::to_string(percent), poll))
         sum += std::stod(word);

@@ -9,7 +9,7 @@
 #include <dunlin/table.hpp>
 
 #include "bench/harness/clock.hpp"
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 
 /// Detection by the round-trip method: node 0 changes its row, node 1's trigger answers by changing
 /// its own, node 0 detects that. Half of it is an upper bound for one detection, and needs no

@@ -87,7 +87,7 @@ DdsPeer cyclone_dds_with_shared_memory(const std::string& tag) {
 
 /// `addresses` are none for shared memory.
 DdsPeer fast_dds(const std::string& peer_name, const std::string& tag, const Words& addresses) {
-  const std::string path = find_program(kFastDds, folder_of_this_program());
+  const std::string path = find_program(kFastDds, process::folder_of_this_program());
   DdsPeer peer{.name = peer_name};
   if (path.empty())
     peer.missing = std::string("Fast DDS was not measured: ") + kFastDds +

@@ -8,12 +8,12 @@
 #include <dunlin/error.hpp>
 
 #include "bench/fabric/group.hpp"
-#include "bench/harness/cores.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/topic/dds_peers.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 #include "command.hpp"
+#include "team/cores.hpp"
 
 /// Topics over TCP beside other people's DDS over UDP, on one host or between two.
 namespace dunlin::bench {
@@ -70,7 +70,7 @@ class Theirs {
     process::Program program =
         peer.program(one ? first : second, bytes, one ? each_ : each_ + std::chrono::seconds(1));
     program.prepare = [this, prepare = std::move(program.prepare)] {
-      use_all(cores_);  // of which this member has one
+      app::use_all(cores_);  // of which this member has one
       if (prepare) prepare();
     };
     std::string output = process::run(program).output;
@@ -89,7 +89,7 @@ void measure(const RealNetwork& network, const Effort& effort, std::vector<Resul
   const std::uint64_t samples = effort.scaled(Bytes >= 10'000 ? 20'000 : 100'000);
   const Batches plan = effort.plan(50, network.trips_per_batch);
   const std::chrono::seconds each(effort.quick ? 2 : 3);
-  const std::vector<int> cores = usable_cores();
+  const std::vector<int> cores = app::usable_cores();
   const Group group(network, effort, kMembers);
   TeamOptions options = group.team(kMembers);
   if (options.hosts > kMembers)

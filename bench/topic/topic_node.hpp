@@ -10,7 +10,7 @@
 
 #include <dunlin/pubsub.hpp>
 
-#include "bench/harness/team.hpp"
+#include "bench/harness/turns.hpp"
 #include "bench/multicast/patience.hpp"
 
 namespace dunlin::bench {

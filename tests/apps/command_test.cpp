@@ -69,13 +69,12 @@ TEST(Command, RefusesWhatItDoesNotKnowAsBadInput) {
 TEST(Command, NamesTheCommandThatIsNotThereAndThoseThatAre) {
   testing::internal::CaptureStderr();
   (void)run_real({"fly"});
-  (void)run_real({"bench", "bogus", "--quick"});
+  (void)run_real({"log", "bogus", "--quick"});
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
       "dunlin: there is no command \"fly\"; there are routing, bench, calibrate, explain, top, "
       "doctor, sim, log, multicast, topic, relay, gateway, daemon, store, kmers\n"
-      "dunlin: bench: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
-      "segment, container, store, routing\n");
+      "dunlin: log: there is no command \"bogus\"; there are inspect, verify, trim\n");
 }
 
 TEST(GroupName, IsNotAFunctionOfTheProcess) {
@@ -138,9 +137,6 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
        "the file '/dev/null' (--secret-file) is not a regular file"},
       {{"routing", "--topology", "hub-ring:4", "--silence-timeout", "nan"},
        "must be a number of seconds from 0 to 3600"},
-      {{"bench", "table", "--json", ""}, "--json: must not be empty"},
-      {{"bench", "table", "--plot", ""}, "--plot: must not be empty"},
-      {{"bench", "table", "--fabric", "shm", "--profile", "ib100"}, "--profile: none of"},
       {{"top", "--once", "--interval", "nan"}, "must be a number of seconds"},
       {{"top", "--once", "--interval", "0.001"}, "must be a number of seconds"},
       {{"top", "--once", "--group", ""}, "must not be empty"},

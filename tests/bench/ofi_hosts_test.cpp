@@ -5,12 +5,14 @@
 #include <sstream>
 #include <thread>
 
+#include <CLI/CLI.hpp>
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "bench/suites.hpp"
 #include "command.hpp"
 #include "support/errors.hpp"
 #include "support/hosts.hpp"
@@ -57,27 +59,20 @@ class BenchOverHosts : public testing::Test {
         hosts_->enter(host);
         const int said = open(said_by(host).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         for (const int stream : {1, 2}) dup2(said, stream);
-        std::vector<std::string> words{"dunlin",
-                                       "bench",
-                                       "table",
-                                       "--fabric",
-                                       "ofi",
-                                       "--hosts",
-                                       std::to_string(kHosts),
-                                       "--host",
-                                       std::to_string(host),
-                                       "--rendezvous",
-                                       Hosts::address(0) + ":7700",
-                                       "--secret-file",
-                                       folder_ + "/secret",
-                                       "--join-timeout",
-                                       "60",
-                                       "--json",
-                                       json_of(host)};
+        std::vector<std::string> words{"dunlin-bench",   "table",
+                                       "--fabric",       "ofi",
+                                       "--hosts",        std::to_string(kHosts),
+                                       "--host",         std::to_string(host),
+                                       "--rendezvous",   Hosts::address(0) + ":7700",
+                                       "--secret-file",  folder_ + "/secret",
+                                       "--join-timeout", "60",
+                                       "--json",         json_of(host)};
         words.insert(words.end(), more.begin(), more.end());
         std::vector<const char*> raw;
         for (const std::string& word : words) raw.push_back(word.c_str());
-        return static_cast<int>(app::run(static_cast<int>(raw.size()), raw.data()));
+        CLI::App program;
+        add_suites(program);
+        return static_cast<int>(app::run(program, static_cast<int>(raw.size()), raw.data()));
       });
     }
   }

@@ -4,10 +4,12 @@
 #include <fstream>
 #include <string_view>
 
+#include <CLI/CLI.hpp>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "bench/suites.hpp"
 #include "command.hpp"
 #include "process/program.hpp"
 #include "support/errors.hpp"
@@ -122,6 +124,18 @@ TEST(Suite, TellsGoalsThatWereMissedFromThoseThatWereNotMeasured) {
   const std::string end =
       "\n1 of 3 goals reached.\n  missed: g (value 20)\n  not measured: g (value 0)\n";
   EXPECT_TRUE(said.ends_with(end)) << said;
+}
+
+TEST(Suite, IsNamedBesideTheOthersIfTheOneThatIsAskedForIsNotThere) {
+  CLI::App program;
+  add_suites(program);
+  const std::vector<const char*> words = {"dunlin-bench", "bogus", "--quick"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(app::run(program, static_cast<int>(words.size()), words.data()),
+            app::Status::bad_input);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "dunlin: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
+            "segment, container, store, routing\n");
 }
 
 TEST(Suite, SaysNothingOfGoalsWhereThereAreNone) {

@@ -26,6 +26,12 @@ endif()
 set_tests_properties(installed.find_package installed.refuses_another_version PROPERTIES
   FIXTURES_REQUIRED installed)
 
+if(TARGET dunlin_bench_command)
+  add_test(NAME installed.bench COMMAND ${root}/bin/dunlin bench --version)
+  set_tests_properties(installed.bench PROPERTIES
+    PASS_REGULAR_EXPRESSION "^dunlin-bench ${PROJECT_VERSION}\n$" FIXTURES_REQUIRED installed)
+endif()
+
 if(TARGET dunlin_mpi_barrier)
   add_test(NAME installed.mpi_barrier COMMAND ${root}/bin/dunlin-mpi-barrier 1)
   set_tests_properties(installed.mpi_barrier PROPERTIES FIXTURES_REQUIRED installed)

@@ -11,9 +11,8 @@
 #include <dunlin/container/limits.hpp>
 #include <dunlin/container/slot.hpp>
 
-#include "bench/container/calibrate.hpp"
-#include "bench/harness/result.hpp"
 #include "command.hpp"
+#include "container/calibrate.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
 
@@ -59,14 +58,24 @@ Promise promise_of(const std::string& name) {
   throw BadInput(fmt::format("--promise {}: both, writes, reads or local", in_quotes(name)));
 }
 
+/// "7.00 us", "157 ns".
+std::string time_text(double ns) {
+  const char* unit = "ns";
+  for (const char* const larger : {"us", "ms", "s"}) {
+    if (ns < 1000) break;
+    ns /= 1000;
+    unit = larger;
+  }
+  return fmt::format("{:.{}f} {}", ns, ns >= 100 ? 0 : ns >= 10 ? 1 : 2, unit);
+}
+
 void show(const ComponentCosts& costs, Call call, Style style, const Situation& situation) {
   say(fmt::format("{}\n", name_of(style)));
   for (const CostTerm& term : explain(costs, call, style, situation))
-    say(fmt::format("  {:>6.2f} x {:>10}  = {:>10}   {}\n", term.count,
-                    bench::to_text(term.each_ns, "ns"),
-                    bench::to_text(term.count * term.each_ns, "ns"), term.component));
+    say(fmt::format("  {:>6.2f} x {:>10}  = {:>10}   {}\n", term.count, time_text(term.each_ns),
+                    time_text(term.count * term.each_ns), term.component));
   say(fmt::format("  {:>21}  = {:>10}\n\n", "",
-                  bench::to_text(predict_ns(costs, call, style, situation), "ns")));
+                  time_text(predict_ns(costs, call, style, situation))));
 }
 
 void run_explain(const Options& options) {
@@ -81,7 +90,7 @@ void run_explain(const Options& options) {
   ComponentCosts costs;
   std::string source = options.costs_file;
   if (options.costs_file.empty()) {
-    const bench::Calibrated brief = bench::calibrate({}, 2, kBriefBatches);
+    const Calibrated brief = calibrate({}, 2, kBriefBatches);
     costs = brief.costs;
     source = "a brief measurement just now: " + brief.measured_on;
   } else {

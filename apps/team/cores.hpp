@@ -4,7 +4,7 @@
 #include <vector>
 
 /// Processor cores: which we may use, and how to stay on one of them.
-namespace dunlin::bench {
+namespace dunlin::app {
 
 /// The cores that this process may run on, in order.
 [[nodiscard]] std::vector<int> usable_cores();
@@ -18,4 +18,4 @@ void use_all(const std::vector<int>& cores);
 /// User and system time that this process has used so far.
 [[nodiscard]] std::uint64_t cpu_time_ns();
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

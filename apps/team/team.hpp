@@ -14,21 +14,22 @@
 #include <utility>
 #include <vector>
 
-#include "bench/harness/team_exchange.hpp"
 #include "cluster/watch.hpp"
 #include "process/children.hpp"
+#include "team/team_exchange.hpp"
 
-/// A Team is a handful of processes that measure together: forked, pinned to a core each where
-/// there are enough, and never left behind, whether they finish, throw, crash or hang. On one host
-/// they are joined by a page of shared memory that belongs to the benchmark alone; between hosts
-/// each host forks its share and has such a page, and the members meet over the network.
+/// A Team is a handful of processes that work together: forked, pinned to a core each where there
+/// are enough, and never left behind, whether they finish, throw, crash or hang. On one host they
+/// share a page of memory that belongs to the team alone; between hosts each host forks its share
+/// and has such a page, and the members meet over the network.
 ///
 ///     Team team({.processes = 2});
 ///     team.run([](Member& me) {
-///       alternate(me, 11, {[&] { return bare(me); }, [&] { return dunlin(me); }});
+///       const double seconds = work(me);
+///       if (me.rank() == 0) me.record(0, seconds);
 ///     });
-///     Summary bare = summarize(team.series(0));
-namespace dunlin::bench {
+///     const double seconds = team.series(0).front();
+namespace dunlin::app {
 
 inline constexpr std::uint32_t kMaxTeam = 64;
 inline constexpr std::uint32_t kMaxSeries = 16;
@@ -84,23 +85,6 @@ class Member {
   std::uint32_t size_;
 };
 
-/// A contender runs one round and returns what it measured, or nothing where another member does.
-using Contender = std::function<std::optional<double>()>;
-
-/// Let the contenders take turns, after one round each that does not count. The contender that
-/// begins changes from round to round. Contender i is series i; all members must call this alike.
-void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders);
-
-/// A turn of Dunlin's in alternate(). Before and after it all poll until all are there, so that
-/// nothing that a peer waits for stays behind while the limit has its turn.
-template <class Poll, class Turn>
-std::optional<double> take_turn(Member& me, Poll&& poll, Turn&& turn) {
-  me.meet(poll);
-  const std::optional<double> measured = turn();
-  me.meet(poll);
-  return measured;
-}
-
 struct TeamOptions {
   std::uint32_t processes = 1;
   bool pin = true;  // where there are enough cores
@@ -110,7 +94,7 @@ struct TeamOptions {
   /// Process r belongs to host r % hosts, and is started by that host's Team.
   std::uint32_t hosts = 1;
   std::uint32_t host = 0;
-  app::Watch* watch = nullptr;  // of the other hosts
+  Watch* watch = nullptr;  // of the other hosts
   /// Between hosts: called in each process.
   std::function<std::unique_ptr<TeamExchange>(std::uint32_t rank)> exchange = {};
 };
@@ -145,4 +129,4 @@ class Team {
   TeamMemory* memory_;
 };
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -1,4 +1,4 @@
-#include "bench/harness/team.hpp"
+#include "team/team.hpp"
 
 #include <csignal>
 #include <stdexcept>
@@ -9,10 +9,10 @@
 
 #include <dunlin/error.hpp>
 
-#include "bench/harness/cores.hpp"
 #include "support/children.hpp"
+#include "team/cores.hpp"
 
-namespace dunlin::bench {
+namespace dunlin::app {
 namespace {
 
 using test::expect_no_child_left;
@@ -55,24 +55,6 @@ TEST(Team, NobodyPassesARendezvousBeforeAllAreThere) {
       me.meet();
     }
   });
-}
-
-TEST(Team, LetsContendersTakeTurnsAndDropsTheWarmUp) {
-  Team team({.processes = 2});
-  team.run([](Member& me) {
-    const auto turn = [&me](std::uint64_t who) -> std::optional<double> {
-      if (me.rank() != 0) return std::nullopt;
-      const std::uint64_t now = word(me, 0).load();
-      word(me, 0).store(now + 1);
-      return static_cast<double>(now * 10 + who);
-    };
-    alternate(me, 3, {[&] { return turn(0); }, [&] { return turn(1); }});
-  });
-  // Turns 0 and 1 were the warm-up; who begins changes from round to round.
-  EXPECT_EQ(std::vector(team.series(0).begin(), team.series(0).end()),
-            (std::vector<double>{30, 40, 70}));
-  EXPECT_EQ(std::vector(team.series(1).begin(), team.series(1).end()),
-            (std::vector<double>{21, 51, 61}));
 }
 
 TEST(Team, SaysWhichProcessThrewWhat) {
@@ -129,4 +111,4 @@ TEST(Team, RefusesMoreRoundsThanItHasRoomFor) {
 }
 
 }  // namespace
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -1,4 +1,4 @@
-#include "bench/harness/cores.hpp"
+#include "team/cores.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -9,12 +9,12 @@
 
 #include <dunlin/error.hpp>
 
-namespace dunlin::bench {
+namespace dunlin::app {
 std::vector<int> usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    throw Error(std::string("bench: cannot tell which cores may be used: ") + strerror(errno));
+    throw Error(std::string("cannot tell which cores may be used: ") + strerror(errno));
   }
   std::vector<int> cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
@@ -30,8 +30,7 @@ void use_all(const std::vector<int>& cores) {
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
   if (sched_setaffinity(0, sizeof set, &set) != 0) {
-    throw Error("bench: cannot stay on core " + std::to_string(cores.front()) + ": " +
-                strerror(errno));
+    throw Error("cannot stay on core " + std::to_string(cores.front()) + ": " + strerror(errno));
   }
 }
 
@@ -42,4 +41,4 @@ std::uint64_t cpu_time_ns() {
          static_cast<std::uint64_t>(used.tv_nsec);
 }
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -1,4 +1,4 @@
-#include "bench/harness/team_exchange.hpp"
+#include "team/team_exchange.hpp"
 
 #include <array>
 #include <cstring>
@@ -6,12 +6,12 @@
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
-namespace dunlin::bench {
+namespace dunlin::app {
 namespace {
 
 constexpr std::uint32_t kLastWordsMs = 1'000;
 
-struct Place {
+struct ExchangeRow {
   std::array<Cell<std::uint64_t>, kExchangedBytes / 8> word;
   Cell<std::uint64_t> arrivals;
 };
@@ -57,7 +57,7 @@ class OnTable final : public TeamExchange {
 
  private:
   std::unique_ptr<Fabric> fabric_;
-  Table<Place> table_;
+  Table<ExchangeRow> table_;
 };
 
 }  // namespace
@@ -66,4 +66,4 @@ std::unique_ptr<TeamExchange> exchange_on(std::unique_ptr<Fabric> fabric) {
   return std::make_unique<OnTable>(std::move(fabric));
 }
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -1,4 +1,4 @@
-#include "bench/container/calibrate.hpp"
+#include "container/calibrate.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,13 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "bench/container/container_node.hpp"
-#include "bench/harness/cores.hpp"
 #include "command.hpp"
+#include "container/container_member.hpp"
 #include "output_file.hpp"
 #include "standard_output.hpp"
+#include "team/cores.hpp"
+#include "team/team_group.hpp"
 
-namespace dunlin::bench {
+namespace dunlin::app {
 namespace {
 
 constexpr std::uint32_t kMostClients = 32;
@@ -45,12 +46,11 @@ static_assert(kFields.size() <= kMaxSeries);
 
 /// The last member of the team is the target, member 0 measures, and then all but the target add to
 /// one word.
-ComponentCosts measure_as(Member& me, const Group& group, std::uint32_t batches) {
-  ContainerNode here(group.join(me.rank()));
-  connect(me, here.node);
-  const auto poll = [&] { here.poll(); };
+ComponentCosts measure_as(Member& me, const TeamGroup& group, std::uint32_t batches) {
+  ContainerMember here(me, group.join(me.rank()));
+  const auto poll = [&] { here.containers.poll(); };
   const Rank target = me.size() - 1;
-  if (me.rank() == 0) me.note(group.description(here.node.fabric()));
+  if (me.rank() == 0) me.note(group.description(*here.fabric));
   me.meet(poll);
   ComponentCosts costs;
   if (me.rank() == 0) costs = here.calibration.measure(target, batches);
@@ -67,7 +67,7 @@ ComponentCosts measure_as(Member& me, const Group& group, std::uint32_t batches)
 }
 
 struct Options {
-  app::FabricOptions network;
+  FabricOptions network;
   std::uint64_t clients = 2;
   std::uint64_t batches = 200;
   std::string output;
@@ -75,31 +75,28 @@ struct Options {
 
 void run_calibrate(const Options& options) {
   if (options.clients == 0 || options.clients > kMostClients)
-    throw app::BadInput(fmt::format("--clients {}: 1 to {}", options.clients, kMostClients));
+    throw BadInput(fmt::format("--clients {}: 1 to {}", options.clients, kMostClients));
   if (options.batches == 0 || options.batches > 1'000'000)
-    throw app::BadInput(fmt::format("--batches {}: 1 to 1000000", options.batches));
+    throw BadInput(fmt::format("--batches {}: 1 to 1000000", options.batches));
   if (options.network.fabric == "sim")
-    throw app::BadInput("--fabric sim: a simulator's costs are those of its profile");
-  if (!options.output.empty()) app::demand_writable({"--output", options.output});
+    throw BadInput("--fabric sim: a simulator's costs are those of its profile");
+  if (!options.output.empty()) demand_writable({"--output", options.output});
   const Calibrated done = calibrate(options.network, static_cast<std::uint32_t>(options.clients),
                                     static_cast<std::uint32_t>(options.batches));
-  app::say(fmt::format("{}\n\n", done.measured_on));
+  say(fmt::format("{}\n\n", done.measured_on));
   for (const Field& field : kFields)
-    app::say(fmt::format("  {:<24}{:>12.2f} ns\n", field.name, done.costs.*field.member));
-  if (options.clients == 1)
-    app::say("  (one client: nothing is known of a word that several use)\n");
+    say(fmt::format("  {:<24}{:>12.2f} ns\n", field.name, done.costs.*field.member));
+  if (options.clients == 1) say("  (one client: nothing is known of a word that several use)\n");
   if (options.output.empty()) return;
-  app::write_file(options.output, text_of(done.costs, done.measured_on));
-  app::say(fmt::format("\nPrograms load {} by dunlin::load_costs().\n", options.output));
+  write_file(options.output, text_of(done.costs, done.measured_on));
+  say(fmt::format("\nPrograms load {} by dunlin::load_costs().\n", options.output));
 }
 
 }  // namespace
 
-Calibrated calibrate(const app::FabricOptions& network, std::uint32_t clients,
-                     std::uint32_t batches) {
-  app::check(network);
-  const Effort effort{.members = clients + 1, .network = network};
-  const Group group(real_network(network.fabric), effort, clients + 1);
+Calibrated calibrate(const FabricOptions& network, std::uint32_t clients, std::uint32_t batches) {
+  check(network);
+  const TeamGroup group(Cluster(network), {.name = "calibrate", .members = clients + 1});
   Team team(group.team(clients + 1));
   team.run([&](Member& me) {
     const ComponentCosts costs = measure_as(me, group, batches);
@@ -126,28 +123,24 @@ void add_calibrate(CLI::App& program) {
       "Examples:\n  dunlin calibrate --output costs.json\n"
       "  dunlin calibrate --fabric tcp --clients 4 --output tcp.json");
   const auto options = std::make_shared<Options>();
-  app::add_fabric_options(*command, options->network,
-                          "shm: processes of this host; tcp: over sockets; ofi: over libfabric's\n"
-                          "networks; verbs: over RDMA devices",
-                          {.join = "10; 60 for hosts", .silence = "none"});
+  add_fabric_options(*command, options->network,
+                     "shm: processes of this host; tcp: over sockets; ofi: over libfabric's\n"
+                     "networks; verbs: over RDMA devices",
+                     {.join = "10; 60 for hosts", .silence = "none"});
   command
       ->add_option("--clients", options->clients,
                    "So many add to one word at once, to see what each further one costs")
-      ->check(app::whole_number())
+      ->check(whole_number())
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--batches", options->batches, "Medians of so many batches of 16 round trips")
-      ->check(app::whole_number())
+      ->check(whole_number())
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--output", options->output, "Write them to FILE")
-      ->check(app::not_empty())
+      ->check(not_empty())
       ->type_name("FILE");
   command->callback([options] { run_calibrate(*options); });
 }
 
-}  // namespace dunlin::bench
-
-namespace dunlin::app {
-void add_calibrate(CLI::App& program) { bench::add_calibrate(program); }
 }  // namespace dunlin::app

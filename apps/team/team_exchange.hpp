@@ -9,7 +9,7 @@
 #include <dunlin/fabric.hpp>
 
 /// How the members of a team wait for each other: on a page that all see, or between hosts.
-namespace dunlin::bench {
+namespace dunlin::app {
 
 inline constexpr std::size_t kExchangedBytes = 256;
 
@@ -29,4 +29,4 @@ class TeamExchange {
 /// On a table, whose fabric has all members and nothing else to do.
 [[nodiscard]] std::unique_ptr<TeamExchange> exchange_on(std::unique_ptr<Fabric> fabric);
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -1,4 +1,4 @@
-#include "bench/harness/team.hpp"
+#include "team/team.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,10 +15,9 @@
 
 #include <dunlin/error.hpp>
 
-#include "bench/harness/clock.hpp"
-#include "bench/harness/cores.hpp"
+#include "team/cores.hpp"
 
-namespace dunlin::bench {
+namespace dunlin::app {
 
 namespace {
 
@@ -59,15 +58,11 @@ void write_text(std::array<char, kTextBytes>& to, std::string_view text) {
   std::snprintf(to.data(), to.size(), "%.*s", static_cast<int>(text.size()), text.data());
 }
 
-/// First the cheap ways to wait; a process that waits for long leaves the core to those that
-/// measure.
+/// A process that waits for long leaves the core to those that work.
 void wait_a_little(std::uint32_t times) {
-  constexpr std::uint32_t kSpins = 2'000;
-  constexpr std::uint32_t kYields = 2'000;
+  constexpr std::uint32_t kYields = 4'000;
   constexpr timespec kNap{0, 100'000};
-  if (times < kSpins) {
-    relax();
-  } else if (times < kSpins + kYields) {
+  if (times < kYields) {
     sched_yield();
   } else {
     nanosleep(&kNap, nullptr);
@@ -91,7 +86,7 @@ void Member::meet(const std::function<void()>& progress) {
 
 std::vector<std::string> Member::exchange(std::string_view word,
                                           const std::function<void()>& progress) {
-  if (word.size() >= kExchangedBytes) throw Error("bench: a word that is too long for an exchange");
+  if (word.size() >= kExchangedBytes) throw Error("a word that is too long for an exchange");
   exchange_->arrive(word);
   while (!exchange_->all_here()) {
     progress();
@@ -113,28 +108,15 @@ void Member::lost(std::uint32_t rank, std::string_view why) {
 
 void Member::record(std::uint32_t series, double value) {
   if (series >= kMaxSeries || memory_.rounds[series] >= kMaxRounds) {
-    throw Error("bench: more than " + std::to_string(kMaxSeries) + " series or " +
+    throw Error("more than " + std::to_string(kMaxSeries) + " series or " +
                 std::to_string(kMaxRounds) + " rounds; use fewer --rounds");
   }
   memory_.samples[series][memory_.rounds[series]++] = value;
 }
 
-void alternate(Member& me, std::uint32_t rounds, const std::vector<Contender>& contenders) {
-  for (std::uint32_t round = 0; round <= rounds; ++round) {
-    for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-      const std::size_t who = (turn + round) % contenders.size();
-      me.meet();
-      const std::optional<double> measured = contenders[who]();
-      const bool warm_up = round == 0;
-      if (measured && !warm_up) me.record(static_cast<std::uint32_t>(who), *measured);
-    }
-  }
-  me.meet();
-}
-
 Team::Team(TeamOptions options) : options_(options) {
   if (options_.processes == 0 || options_.processes > kMaxTeam) {
-    throw Error("bench: a team has 1 to " + std::to_string(kMaxTeam) + " processes, not " +
+    throw Error("a team has 1 to " + std::to_string(kMaxTeam) + " processes, not " +
                 std::to_string(options_.processes));
   }
   if (options_.pin) cores_ = usable_cores();
@@ -142,7 +124,8 @@ Team::Team(TeamOptions options) : options_(options) {
   if (cores_.size() < options_.processes - (options_.doomed ? 1 : 0)) cores_.clear();
   void* memory = ::mmap(nullptr, sizeof(TeamMemory), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw Error(std::string("bench: no shared memory: ") + strerror(errno));
+  if (memory == MAP_FAILED)
+    throw Error(std::string("no shared memory for a team: ") + strerror(errno));
   memory_ = new (memory) TeamMemory;
 }
 
@@ -150,7 +133,7 @@ Team::~Team() { ::munmap(memory_, sizeof(TeamMemory)); }
 
 std::span<const double> Team::series(std::uint32_t index) const {
   if (options_.host == 0 && memory_->rounds.at(index) == 0) {
-    throw Error("bench: nobody has recorded series " + std::to_string(index));
+    throw Error("nobody has recorded series " + std::to_string(index));
   }
   return recorded(index);
 }
@@ -190,8 +173,8 @@ std::string Team::complaint(std::uint32_t rank, process::Status status) const {
   if (status.well()) return {};
   if (options_.doomed == rank && status.exit_code() == -SIGKILL) return {};
   const std::string error = memory_->errors[rank].data();
-  return "bench: process " + std::to_string(rank) + " of " + std::to_string(options_.processes) +
-         " " + (status.exit_code() < 0 || error.empty() ? status.text() : "failed: " + error);
+  return "process " + std::to_string(rank) + " of " + std::to_string(options_.processes) + " " +
+         (status.exit_code() < 0 || error.empty() ? status.text() : "failed: " + error);
 }
 
 void Team::await(process::Children& members) {
@@ -203,9 +186,9 @@ void Team::await(process::Children& members) {
         deadline - std::chrono::steady_clock::now());
     if (!members.await({others}, loss.empty() ? rest : std::min(rest, kUntilThatOneIsSeen))) {
       if (!loss.empty()) break;
-      throw Error("bench: " + std::to_string(members.running()) + " of " +
-                  std::to_string(options_.processes) + " processes did not finish within " +
-                  std::to_string(options_.timeout.count()) + " ms; all were ended");
+      throw Error(std::to_string(members.running()) + " of " + std::to_string(options_.processes) +
+                  " processes did not finish within " + std::to_string(options_.timeout.count()) +
+                  " ms; all were ended");
     }
     if (options_.watch != nullptr) options_.watch->demand_others();
     for (const auto& [index, status] : members.ended()) {
@@ -219,4 +202,4 @@ void Team::await(process::Children& members) {
   if (!loss.empty()) throw Error(loss);
 }
 
-}  // namespace dunlin::bench
+}  // namespace dunlin::app

@@ -7,11 +7,7 @@
 
 #include "cluster/fabric_options.hpp"
 
-namespace CLI {
-class App;
-}
-
-namespace dunlin::bench {
+namespace dunlin::app {
 
 struct Calibrated {
   ComponentCosts costs;
@@ -19,10 +15,7 @@ struct Calibrated {
 };
 
 /// Measures with processes of its own. Throws BadInput, or Error.
-[[nodiscard]] Calibrated calibrate(const app::FabricOptions& network, std::uint32_t clients,
+[[nodiscard]] Calibrated calibrate(const FabricOptions& network, std::uint32_t clients,
                                    std::uint32_t batches);
 
-/// `dunlin calibrate`
-void add_calibrate(CLI::App& program);
-
-}  // namespace dunlin::bench
+}  // namespace dunlin::app
