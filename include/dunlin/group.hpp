@@ -91,8 +91,8 @@ class Group {
   /// Asks to be among its senders, or not to be any more. Throws Error unless this member is in it,
   /// or has asked to be.
   void change_subgroup(const std::string& subgroup, bool sends);
-  /// Asks to be out of it; the participant's left() is called when this member is. Does nothing if
-  /// it is in no such subgroup.
+  /// Asks to be out of it, once the participant has handed over what was sent here; its left() is
+  /// called when this member is. Does nothing if it is in no such subgroup.
   void leave_subgroup(const std::string& subgroup);
   /// This participant of such a subgroup is not called any more: this member is out of the
   /// subgroup, and tells the others. Messages that were received and not delivered are dropped.

@@ -141,8 +141,9 @@ class Multicast {
   /// Asks to be among the senders, or not to be any more; poll until acknowledged() before that, if
   /// nothing that was sent may be lost.
   void set_sends(bool sends);
-  /// Asks to be out of it; the group's poll() delivers what still counts here, and left() is true.
-  /// What was sent here, and is not acknowledged() yet, may be lost.
+  /// Asks to be out of it, once all others have what was sent here (acknowledged()), or after
+  /// MulticastOptions::hand_over_ms; send() returns `ended` from now on. The group's poll() delivers
+  /// what still counts here, and left() is true.
   void leave();
   /// Whether this member is out of it again; send() then returns `ended`.
   [[nodiscard]] bool left() const noexcept;
@@ -184,7 +185,7 @@ enum class SendResult : std::uint8_t {
   not_a_sender,  // this member is none of the subgroup's senders in this view
   waiting_for_state,  // this member came in, and has not been given its state: poll, try again
   wedged,             // the view ends, or the first one has not begun: poll, and try again
-  ended               // the group has ended here: Group::why_ended() says why
+  ended  // this member leaves, or has left, the group (Group::why_ended() says why) or the subgroup
 };
 
 enum class Mode : std::uint8_t {
@@ -277,7 +278,7 @@ struct MulticastOptions {
   /// subgroup that comes at run time needs SubgroupJoin::founders for it: it begins a new history
   /// only with all of these, and waits for a quorum of an old one.
   bool log_quorum = false;
-  /// So long Group::leave() and the destructor wait at most until all others have what was
+  /// So long leave(), Group::leave() and the destructor wait at most until all others have what was
   /// sent here. 0: they do not wait.
   std::uint32_t hand_over_ms = 1'000;
   std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine

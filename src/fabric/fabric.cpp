@@ -199,6 +199,7 @@ FabricCore::~FabricCore() = default;
 
 /// The flag is for the layers. Sockets, rings and devices are the parent's.
 void FabricCore::in_child() noexcept {
+  guard_.in_child();
   fabric_.forked_ = true;
   fabric_.post_ = [](FabricBackend&, std::span<const Operation> batch) noexcept {
     return Posted{.refusal = batch.empty() ? Refusal::none : Refusal::forked};

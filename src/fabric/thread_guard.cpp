@@ -35,4 +35,10 @@ void ThreadGuard::leave() noexcept {
   if (--depth_ == 0) inside_.store(0, std::memory_order_relaxed);
 }
 
+void ThreadGuard::in_child() noexcept {
+  if (inside_.load(std::memory_order_relaxed) == this_thread()) return;
+  inside_.store(0, std::memory_order_relaxed);
+  depth_ = 0;
+}
+
 }  // namespace dunlin

@@ -36,6 +36,9 @@ class ThreadGuard {
     ThreadGuard* guard_;
   };
 
+  /// In a child, which has only the thread that forked: calls of others are not under way there.
+  void in_child() noexcept;
+
  private:
   void enter() noexcept;
   void leave() noexcept;

@@ -9,8 +9,10 @@ namespace dunlin::group {
 
 std::size_t ChangingSubgroups::poll() {
   if (!works_) return 0;
-  std::size_t done = handle_held() + ask_for_states() + answer() + poll_participants();
-  done += local_.size();  // an upcall asked for something
+  std::size_t done = handle_held() + ask_for_states() + answer() + tell_of_leavers();
+  done += poll_participants();
+  done += tell_of_leavers();  // what came in this poll may be the last that they waited for
+  done += local_.size();      // an upcall asked for something
   forget_parted();
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   return done;

@@ -65,12 +65,29 @@ void ChangingSubgroups::leave(const std::string& name) {
   for (const auto& membership : memberships_) {
     if (membership->name != name || membership->parted || !membership->wants_in) continue;
     membership->wants_in = false;
-    if (membership->waits)
-      part(*membership, "");
-    else
-      send_to_leader_of(*membership);
+    if (membership->waits) return part(*membership, "");
+    membership->hands_over = any_hands_over_ = true;
+    static_cast<void>(tell_of_leavers());
     return;
   }
+}
+
+/// Those that wanted out, once the others have what was sent here (GRP-D2).
+std::size_t ChangingSubgroups::tell_of_leavers() {
+  if (!std::exchange(any_hands_over_, false)) [[likely]]
+    return 0;
+  std::size_t told = 0;
+  for (const auto& membership : memberships_) {
+    if (!membership->hands_over) continue;
+    if (!membership->participant->hand_over()) {
+      any_hands_over_ = true;
+      continue;
+    }
+    membership->hands_over = false;
+    send_to_leader_of(*membership);
+    ++told;
+  }
+  return told;
 }
 
 void ChangingSubgroups::detach(const SubgroupParticipant& participant) noexcept {
@@ -79,10 +96,10 @@ void ChangingSubgroups::detach(const SubgroupParticipant& participant) noexcept 
     if (membership.participant != &participant) continue;
     membership.wedge();
     membership.participant = nullptr;
-    const bool asked_before = !std::exchange(membership.wants_in, false);
+    const bool is_news = membership.go_at_once();
     if (membership.waits)
       membership.parted = true;
-    else if (!asked_before)
+    else if (is_news)
       send_to_leader_of(membership);
     return;
   }
@@ -143,7 +160,7 @@ void ChangingSubgroups::send_to_leader_of(Membership& membership) {
 SubgroupReport ChangingSubgroups::report_of(const Membership& membership, bool whole) const {
   SubgroupReport report{.name = membership.name,
                         .attempt = membership.attempt,
-                        .wants_in = membership.wants_in,
+                        .wants_in = membership.stays(),
                         .sends = membership.join.sends,
                         .options = membership.join.options,
                         .label = membership.join.label,
@@ -411,7 +428,7 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
 void ChangingSubgroups::give_up(Membership& membership, const std::string& why) noexcept {
   membership.wedge();
   SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
-  if (std::exchange(membership.wants_in, false)) send_to_leader_of(membership);
+  if (membership.go_at_once()) send_to_leader_of(membership);
   if (participant != nullptr) keep([&] { participant->left(why); });
 }
 
@@ -439,6 +456,7 @@ void ChangingSubgroups::ask_anew(Membership& membership) {
 
 void ChangingSubgroups::part(Membership& membership, const std::string& why) {
   membership.parted = true;
+  membership.hands_over = false;
   SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
   const bool first = !std::exchange(membership.waits, false);
   const std::string name = membership.name;

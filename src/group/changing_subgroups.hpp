@@ -72,6 +72,7 @@ class ChangingSubgroups {
   void send(const MemberSet& to, SubgroupMessage message);
   void send_leader(const SubgroupMessage& message) { send(MemberSet::only(0), message); }
   void send_to_leader_of(Membership& membership);
+  std::size_t tell_of_leavers();
   void report();
   [[nodiscard]] SubgroupReport report_of(const Membership& membership, bool whole) const;
   [[nodiscard]] SubgroupReport report_accepted(const Membership& membership) const;
@@ -122,6 +123,7 @@ class ChangingSubgroups {
   bool reported_ = false;  // in this view
   SubgroupLeader leader_;  // if this member leads
   std::vector<std::unique_ptr<Membership>> memberships_;
+  bool any_hands_over_ = false;  // of these
   std::uint32_t attempts_ = 0;
   std::map<std::string, SubgroupInfo> infos_;
   std::uint64_t changes_ = 0;          // of infos_

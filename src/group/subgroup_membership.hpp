@@ -19,6 +19,8 @@ struct Membership {
   SubgroupJoin join = {};
   std::uint32_t attempt = 0;
   bool wants_in = true;
+  /// The leader is not told yet that this member wants out: the others lack what was sent here.
+  bool hands_over = false;
   bool waits = false;   // for an earlier membership of this name to end
   bool parted = false;  // it is over
 
@@ -39,6 +41,14 @@ struct Membership {
   std::optional<SubgroupChange> accepted = {};
   std::vector<Rank> accepted_members = {};  // by that change
 
+  /// What the leader is told.
+  [[nodiscard]] bool stays() const noexcept { return wants_in || hands_over; }
+  /// This member wants out now. Returns whether the leader has not been told so.
+  [[nodiscard]] bool go_at_once() noexcept {
+    const bool stayed = stays();
+    wants_in = hands_over = false;
+    return stayed;
+  }
   [[nodiscard]] bool works() const noexcept {
     return generation != 0 && !wedged && !parted && participant != nullptr;
   }

@@ -346,7 +346,7 @@ void Group::State::hand_over() {
   each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place&) {
     all &= participant.hand_over();
   });
-  if (!all) return;
+  if (!all || handed_over_) return;
   handed_over_ = true;
   agreement_->ask_to_step();
 }
@@ -383,6 +383,10 @@ std::size_t Group::State::poll_past() {
 }
 
 std::size_t Group::State::poll() {
+  if (polling_ && fabric.is_forked())
+    throw Error("group '" + name +
+                "': this process was forked amid a poll() of its parent, and is no member: join "
+                "after the fork");
   const bool by_another_thread = polling_ && polled_by_ != std::this_thread::get_id();
   DUNLIN_ASSERT_ALWAYS(!by_another_thread,
                        "FAB-T1: one thread at a time polls a group; another one does");
@@ -404,7 +408,7 @@ std::size_t Group::State::poll() {
 
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
-  if (leaving_ && !handed_over_) hand_over();
+  if (leaving_) hand_over();  // also those that were joined since
   std::size_t done = agreement_->poll();
   if (attends_) done += poll_control();
   if (stopped()) return done + 1;

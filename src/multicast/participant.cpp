@@ -300,9 +300,9 @@ void Multicast::Participant::on_state(Save save, Load load) {
 // --- sending ------------------------------------------------------------------------------------
 
 /// Not while this member awaits its state: its own messages could come to it only as a part of
-/// that.
+/// that. Nor while it leaves: what is sent behind what was handed over could be lost.
 inline bool Multicast::Participant::may_send() const noexcept {
-  return !views_.empty() && !resending_.pending() && !state_.awaited();
+  return !views_.empty() && !resending_.pending() && !state_.awaited() && !leaving_;
 }
 
 std::span<std::byte> Multicast::Participant::prepare(std::size_t bytes) noexcept {
@@ -330,7 +330,7 @@ SendResult Multicast::Participant::send(std::span<const std::byte> message) {
 
 /// While send() can take nothing, although there may be room.
 SendResult Multicast::Participant::why_not_send() const noexcept {
-  if (group_.ended() || has_left_) return SendResult::ended;
+  if (group_.ended() || has_left_ || leaving_) return SendResult::ended;
   if (views_.empty()) return SendResult::wedged;
   if (!views_.present().view->sends()) return SendResult::not_a_sender;
   if (state_.awaited()) return SendResult::waiting_for_state;
@@ -350,18 +350,16 @@ bool Multicast::Participant::acknowledged() {
   return views_.empty() || present().over() || present().handed_over();
 }
 
+/// As nothing more is sent, what was acknowledged once stays so (MC-O8).
 bool Multicast::Participant::hand_over() {
-  if (has_left_) return true;
-  if (acknowledged()) {
-    hand_over_until_ns_ = 0;
-    return true;
-  }
+  leaving_ = true;
+  if (has_left_ || handed_over_) return true;
   Fabric& fabric = group_.fabric();
   const std::uint64_t now_ns = fabric.now_ns();
   if (hand_over_until_ns_ == 0) hand_over_until_ns_ = now_ns + options_.hand_over_ms * kNsPerMs;
-  if (now_ns >= hand_over_until_ns_) return true;
-  fabric.wake_at(hand_over_until_ns_);
-  return false;
+  handed_over_ = acknowledged() || now_ns >= hand_over_until_ns_;
+  if (!handed_over_) fabric.wake_at(hand_over_until_ns_);
+  return handed_over_;
 }
 
 /// What the others need of this member; it hands up nothing.

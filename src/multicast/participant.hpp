@@ -115,7 +115,9 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
   bool at_run_time_ = false;              // the subgroup came so
+  bool leaving_ = false;                  // and takes nothing more to send
   std::uint64_t hand_over_until_ns_ = 0;  // 0: nobody has asked for it
+  bool handed_over_ = false;              // or that time was up
   bool delivers_no_more_ = false;
   bool has_left_ = false;
   bool without_quorum_ = false;    // of the view that has ended (MC-Q2)

@@ -68,8 +68,11 @@ class ParticipantCore {
         ++i;
         continue;
       }
-      if (carrier->leaving()) {  // it is all but gone: this one begins anew
-        end(i);
+      if (carrier->leaving()) {  // this one begins anew, and has the log if there is one
+        if (found->qos().level == Level::logged)
+          end(i);
+        else
+          ++i;  // it still hands over what was written
         continue;
       }
       if (found->why_refused.empty()) return found;

@@ -28,7 +28,7 @@ ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const Type
 
 ReaderCore::~ReaderCore() {
   for (const auto& slot : slots_) type_->destroy(slot->data);
-  for (const auto& [key, instance] : instances_) type_->destroy(instance->key_holder);
+  for (const auto& [key, instance] : instances_) destroy_key_holder(*instance);
   if (scratch_ != nullptr) type_->destroy(scratch_);
 }
 
@@ -77,8 +77,10 @@ ReaderInstance* ReaderCore::instance_of(const void* object, bool make, std::uint
   auto instance = std::make_unique<ReaderInstance>();
   instance->handle = next_handle_++;
   instance->key = std::string(key);
-  instance->key_holder = type_->make();
-  type_->copy(instance->key_holder, object);
+  if (key_hash == 0) {
+    instance->key_holder = type_->make();
+    type_->copy(instance->key_holder, object);
+  }
   ReaderInstance* const made = instance.get();
   instances_.emplace(std::string_view(made->key), std::move(instance));
   if (!type_->keyed && key_hash == 0) only_ = made;
@@ -93,13 +95,17 @@ InstanceHandle ReaderCore::lookup(const void* key_holder) const {
   return found == instances_.end() ? 0 : found->second->handle;
 }
 
+void ReaderCore::destroy_key_holder(const ReaderInstance& instance) const noexcept {
+  if (instance.key_holder != nullptr) type_->destroy(instance.key_holder);
+}
+
 /// Instances go that have ended and that no reader needs, until there are at most so many.
 void ReaderCore::reclaim_instances(std::size_t most) {
   for (auto one = instances_.begin(); instances_.size() > most && one != instances_.end();) {
     const ReaderInstance& instance = *one->second;
     const bool is_over = &instance != only_ && instance.cached == 0 && instance.writers.empty() &&
                          instance.state != InstanceState::alive;
-    if (is_over) type_->destroy(instance.key_holder);
+    if (is_over) destroy_key_holder(instance);
     one = is_over ? instances_.erase(one) : std::next(one);
   }
   if (instances_.size() <= qos_.limits.max_instances) most_instances_ = qos_.limits.max_instances;
@@ -117,8 +123,9 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
   }
   const bool is_owned = in.writer->qos.ownership.kind == Ownership::Kind::exclusive;
   const bool by_hash = type_->raw && !type_->keyed && is_owned;
-  ReaderInstance* const instance = instance_of(object, in.header.kind == Kind::sample || type_->raw,
-                                               by_hash ? in.header.key_hash : 0);
+  const bool makes =
+      in.header.kind == Kind::sample || (type_->raw && in.header.kind == Kind::dispose);
+  ReaderInstance* const instance = instance_of(object, makes, by_hash ? in.header.key_hash : 0);
   if (instance == nullptr) [[unlikely]]
     return;
   switch (in.header.kind) {
@@ -208,6 +215,7 @@ void ReaderCore::key_only(const Incoming& in, ReaderInstance& instance, const vo
   SampleInfo info = info_of(in, instance);
   info.valid_data = false;
   info.instance_state = InstanceState::disposed;
+  if (&instance != only_) instance.state = InstanceState::disposed;  // so that it can go
   if (on_sample) return on_sample(object, info);
   static_cast<void>(store(instance, object, info));
 }
@@ -222,6 +230,7 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
       (instance.state == InstanceState::no_writers && state == InstanceState::disposed);
   if (!changes) return;
   instance.state = state;
+  if (instance.key_holder == nullptr) return;  // there is nothing to say which one it is
   const SampleInfo info{
       .valid_data = false,
       .view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view,

@@ -28,7 +28,8 @@ class TopicCore;
 struct ReaderInstance {
   InstanceHandle handle = 0;
   std::string key = {};
-  void* key_holder = nullptr;  // an object whose key members are this instance's
+  /// An object whose key members are this instance's. Null if it is told apart by a hash.
+  void* key_holder = nullptr;
   InstanceState state = InstanceState::alive;
   bool is_new = true;
   std::uint32_t disposed_generation = 0;
@@ -169,6 +170,7 @@ class ReaderCore {
   ReaderSlot* store(ReaderInstance& instance, const void* object, const SampleInfo& info);
   [[nodiscard]] ReaderSlot* free_slot();
   void unlink(ReaderSlot& slot) noexcept;
+  void destroy_key_holder(const ReaderInstance& instance) const noexcept;
   void reclaim_instances(std::size_t most);
   [[nodiscard]] bool selected(const Selection& selection, const ReaderSlot& slot,
                               std::uint64_t now_ns) const noexcept;

@@ -367,8 +367,8 @@ WriteResult TopicCore::send(std::span<const std::byte> message) {
       return WriteResult::written;
     case multicast::SendResult::no_room:
       return WriteResult::no_room;
-    case multicast::SendResult::ended:
-      return WriteResult::ended;
+    case multicast::SendResult::ended:  // or this member is about to leave its group
+      return ended() ? WriteResult::ended : WriteResult::not_ready;
     default:
       return WriteResult::not_ready;
   }

@@ -163,6 +163,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   };
   struct Member {
     std::string_view name;
+    std::optional<Rank> rank = {};                            // of the process that bears it
     std::vector<std::shared_ptr<RemoteWriter>> writers = {};  // by number; null: none
     std::map<std::uint16_t, RemoteReader> readers = {};
   };

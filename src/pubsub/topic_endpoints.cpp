@@ -37,7 +37,10 @@ void TopicCore::refresh_members() {
   for (const Rank rank : subgroup.members) {
     const std::string_view name = interned(member_name_of(group_.fabric(), rank));
     present.insert(name);
-    members_.try_emplace(name, Member{.name = name});
+    Member& member = members_.try_emplace(name, Member{.name = name}).first->second;
+    // It has started anew, and this member has not looked in between.
+    if (member.rank.value_or(rank) != rank) forget_member(member);
+    member.rank = rank;
   }
   for (auto it = members_.begin(); it != members_.end();) {
     if (present.contains(it->first)) {

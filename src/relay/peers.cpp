@@ -52,7 +52,6 @@ std::string topic_key(const std::string& name, const pubsub::OrderName& order) {
 
 RelayPeers::RelayPeers(Group& group)
     : group_(group),
-      me_(pubsub::member_name_of(group.fabric(), group.fabric().rank())),
       multicast_(Multicast::join(group, kSubgroup, {.ring_bytes = kRingBytes},
                                  {.label = "the relays of the group"})) {}
 
@@ -73,9 +72,7 @@ std::size_t RelayPeers::poll() {
   while (const auto delivery = multicast_->next()) {
     meet_members();
     const auto& members = multicast_->subgroup().members;
-    if (delivery->sender < members.size())
-      receive(pubsub::member_name_of(group_.fabric(), members[delivery->sender]),
-              delivery->message);
+    if (delivery->sender < members.size()) receive(members[delivery->sender], delivery->message);
     ++done;
   }
   return done + send();
@@ -86,19 +83,15 @@ void RelayPeers::meet_members() {
   const Subgroup& subgroup = multicast_->subgroup();
   if (subgroup.generation() == generation_) return;
   generation_ = subgroup.generation();
-  std::vector<std::string> now;
-  for (const Rank rank : subgroup.members) {
-    std::string name = pubsub::member_name_of(group_.fabric(), rank);
-    if (name != me_) now.push_back(std::move(name));
-  }
-  const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::ranges::find(names, name) != names.end();
-  };
+  std::map<Rank, std::string> now;
+  for (const Rank rank : subgroup.members)
+    if (rank != group_.fabric().rank())
+      now.emplace(rank, pubsub::member_name_of(group_.fabric(), rank));
   for (auto& [key, by_relay] : told_)
-    std::erase_if(by_relay, [&](const auto& one) { return !is_in(now, one.first); });
+    std::erase_if(by_relay, [&](const auto& one) { return !now.contains(one.first); });
   std::erase_if(told_, [](const auto& one) { return one.second.empty(); });
   const bool is_met =
-      std::ranges::any_of(now, [&](const auto& one) { return !is_in(others_, one); });
+      std::ranges::any_of(now, [&](const auto& one) { return !others_.contains(one.first); });
   if (is_met) {
     for (auto& [key, mine] : mine_) mine.is_sent = false;
     is_all_told_ = false;
@@ -107,17 +100,18 @@ void RelayPeers::meet_members() {
   ++changes_;
 }
 
-void RelayPeers::receive(const std::string& from, std::span<const std::byte> bytes) {
+void RelayPeers::receive(Rank from, std::span<const std::byte> bytes) {
   auto message = read_message(bytes);
-  if (from == me_ || !message) return;
+  if (from == group_.fabric().rank() || !message) return;
   const std::string key = topic_key(message->topic.name, message->topic.qos.order);
   if (message->share == TopicShare{}) {
-    if (const auto found = told_.find(key); found != told_.end()) {
-      found->second.erase(from);
-      if (found->second.empty()) told_.erase(found);
-    }
+    const auto found = told_.find(key);
+    if (found == told_.end() || found->second.erase(from) == 0) return;
+    if (found->second.empty()) told_.erase(found);
   } else {
-    told_[key][from] = {.topic = std::move(message->topic), .share = message->share};
+    Told& told = told_[key][from];
+    if (told.topic == message->topic && told.share == message->share) return;
+    told = {.topic = std::move(message->topic), .share = message->share};
   }
   ++changes_;
 }
@@ -150,10 +144,15 @@ std::vector<SharedTopic> RelayPeers::used_by_others() const {
 }
 
 std::vector<std::string> RelayPeers::able_others(const std::string& key) const {
-  std::vector<std::string> able = others_;
-  if (const auto found = told_.find(key); found != told_.end())
-    for (const auto& [relay, told] : found->second)
-      if (told.share.cannot) std::erase(able, relay);
+  const auto found = told_.find(key);
+  const auto cannot = [&](Rank relay) {
+    if (found == told_.end()) return false;
+    const auto told = found->second.find(relay);
+    return told != found->second.end() && told->second.share.cannot;
+  };
+  std::vector<std::string> able;
+  for (const auto& [relay, name] : others_)
+    if (!cannot(relay)) able.push_back(name);
   return able;
 }
 

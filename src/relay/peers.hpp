@@ -24,6 +24,7 @@ struct SharedTopic {
   std::string name = {};
   std::string type_name = {};
   pubsub::TopicQos qos = {};
+  friend bool operator==(const SharedTopic&, const SharedTopic&) = default;
 };
 /// The name and the order of a topic, which tell it from all others.
 [[nodiscard]] std::string topic_key(const std::string& name, const pubsub::OrderName& order);
@@ -62,17 +63,17 @@ class RelayPeers {
     bool is_sent = false;
   };
   void meet_members();
-  void receive(const std::string& from, std::span<const std::byte> message);
+  void receive(Rank from, std::span<const std::byte> message);
   std::size_t send();
 
   Group& group_;
-  std::string me_;
-  std::vector<std::string> others_;
+  /// Names by rank: a relay that has started anew bears its name, and another rank.
+  std::map<Rank, std::string> others_;
   std::uint64_t generation_ = 0;  // of the subgroup, that others_ is of
   std::uint64_t changes_ = 0;
   bool is_all_told_ = true;
-  std::map<std::string, Told> mine_;                         // by topic_key()
-  std::map<std::string, std::map<std::string, Told>> told_;  // by it, and by relay
+  std::map<std::string, Told> mine_;                  // by topic_key()
+  std::map<std::string, std::map<Rank, Told>> told_;  // by it, and by relay
   std::unique_ptr<Multicast> multicast_;
 };
 

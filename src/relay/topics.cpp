@@ -346,8 +346,9 @@ std::size_t RelayTopics::look() {
       ++done;
     }
   }
-  if (!awaited_.empty() && participant_.topic_changes() != infos_as_of_) {
+  if (!awaited_.empty() && participant_.topic_changes() != woken_as_of_) {
     refresh_infos();
+    woken_as_of_ = infos_as_of_;
     for (const pubsub::TopicInfo& info : infos_) {
       const auto [begin, end] = awaited_.equal_range(info.name);
       for (auto it = begin; it != end; ++it) it->second->wake();
@@ -360,7 +361,7 @@ std::size_t RelayTopics::look() {
 /// RLY-10
 void RelayTopics::share_topics() {
   for (const auto& [key, topic] : topics_) topic->is_used_elsewhere = false;
-  for (const SharedTopic& shared : std::exchange(unable_, {})) peers_.tell(shared, {});
+  const std::vector<SharedTopic> unable_before = std::exchange(unable_, {});
   for (const SharedTopic& shared : peers_.used_by_others()) {
     const std::string key = topic_key(shared.name, shared.qos.order);
     std::shared_ptr<RelayTopic>& topic = topics_[key];
@@ -376,6 +377,16 @@ void RelayTopics::share_topics() {
       unable_.push_back(shared);
       peers_.tell(shared, {.cannot = true});
     }
+  }
+  // Those that are unable still have been told so.
+  for (const SharedTopic& shared : unable_before) {
+    const std::string key = topic_key(shared.name, shared.qos.order);
+    if (const auto found = topics_.find(key); found != topics_.end())
+      tell(*found->second);
+    else if (std::ranges::none_of(unable_, [&](const SharedTopic& one) {
+               return topic_key(one.name, one.qos.order) == key;
+             }))
+      peers_.tell(shared, {});
   }
 }
 

@@ -156,6 +156,7 @@ class RelayTopics {
   pubsub::DomainParticipant& participant_;
   std::vector<pubsub::TopicInfo> infos_;
   std::uint64_t infos_as_of_ = UINT64_MAX;
+  std::uint64_t woken_as_of_ = UINT64_MAX;                     // those that await topics
   std::map<std::string, std::shared_ptr<RelayTopic>> topics_;  // by topic_key()
   std::multimap<std::string, ClientEndpoint*> awaited_;        // topics that are not there, by name
   RelayPeers peers_;

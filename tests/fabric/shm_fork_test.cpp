@@ -1,6 +1,14 @@
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <string>
+#include <thread>
 
 #include <poll.h>
+
+#include <dunlin/group.hpp>
+#include <dunlin/run.hpp>
+#include <dunlin/table.hpp>
 
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
@@ -9,11 +17,13 @@
 namespace dunlin {
 namespace {
 
+using test::contains;
 using test::fresh_group;
 using test::Member;
 using test::Parent;
 using test::poll_politely;
 using test::Process;
+using test::what_is_thrown_by;
 
 TEST(ShmFork, AChildThatUnwindsDoesNotTakeItsParentOut) {
   const std::string group = fresh_group();
@@ -68,6 +78,48 @@ TEST(ShmFork, AChildDoesNotKeepAFailedPeersSocketReadable) {
   pollfd waited{member.fabric->wait_descriptor(), POLLIN, 0};
   EXPECT_EQ(::poll(&waited, 1, 0), 0) << "a sleep would end at once, for ever";
   member.fabric->cancel_sleep();
+}
+
+struct Row {
+  Cell<int> step;
+};
+
+/// The thread that sleeps in the fabric is not there in the child (FAB-T1).
+TEST(ShmFork, AChildIsNoMemberAlsoIfAnotherThreadWasInACall) {
+  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  Table<Row> table(fabric);
+  const RunnerThread runner(table, {.wait = Wait::block, .spin_us = 0});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps
+  Process child([&](Parent& parent) {
+    parent.send_line(what_is_thrown_by(
+        [&] { static_cast<void>(fabric->allocate({.name = "after", .bytes = 64})); }));
+    return 0;
+  });
+  const std::string thrown = child.receive_line();
+  EXPECT_TRUE(contains(thrown, "was forked by a member of group")) << thrown;
+  EXPECT_EQ(child.exit_code(), 0);
+}
+
+TEST(ShmFork, AChildThatIsForkedAmidAPollOfAnotherThreadIsNoMember) {
+  const auto fabric = shm::join({.group = fresh_group(), .names = {"a"}, .name = "a"});
+  Group group(*fabric);
+  std::atomic<bool> polls = false;
+  std::atomic<bool> goes_on = false;
+  group.on_view([&](const View&) {
+    polls = true;
+    polls.notify_one();
+    goes_on.wait(false);
+  });
+  const std::jthread polling([&] { group.poll(); });
+  polls.wait(false);
+  Process child([&](Parent& parent) {
+    parent.send_line(what_is_thrown_by([&] { group.poll(); }));
+    return 0;
+  });
+  const std::string thrown = child.receive_line();
+  EXPECT_TRUE(contains(thrown, "was forked")) << thrown;
+  goes_on = true;
+  goes_on.notify_one();
 }
 
 }  // namespace

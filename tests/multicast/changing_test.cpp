@@ -52,7 +52,8 @@ TEST(ChangingSubgroups, GiveALateMemberTheStateAndThenEachMessageOnce) {
 /// What was delivered of it beyond the end of a generation does not come again when it has left.
 TEST(ChangingSubgroups, LoseNothingOfAMemberThatLeavesAndComesBack) {
   ChangingGroup cluster(3);
-  const MulticastOptions unordered{.mode = multicast::Mode::unordered};
+  // It leaves at once.
+  const MulticastOptions unordered{.mode = multicast::Mode::unordered, .hand_over_ms = 0};
   const auto are_in = [&] {
     for (Rank rank = 0; rank < 3; ++rank) {
       const ChangingMember* const member = cluster[rank].in("topic");

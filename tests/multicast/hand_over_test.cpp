@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -181,10 +182,87 @@ TEST_P(Leaving, AGroupHandsOverWhatWasSent) {
   EXPECT_EQ(cluster[2].group->why_ended(), "group 'sim', member 'node2': it has left the group");
 }
 
+TEST_P(Leaving, ASubgroupHandsOverWhatWasSent) {
+  ChangingMember& leaver = *cluster[2].in("topic");
+  cluster.world.pause(1, 500'000);  // its ring has them, and it has not received them
+  send_and([&] { leaver.multicast->leave(); });
+  expect_all_at_the_others();
+  ASSERT_TRUE(cluster.until([&] { return leaver.multicast->left(); }));
+  EXPECT_EQ(leaver.history.size(), 100U);
+  EXPECT_EQ(leaver.multicast->why_left(), "");
+}
+
+TEST_P(Leaving, ASubgroupHandsOverWhatWasSentAlsoToAMemberThatComesBackAtOnce) {
+  ChangingMember& leaver = *cluster[2].in("topic");
+  cluster.world.pause(1, 500'000);
+  const std::uint32_t first = leaver.membership;
+  send_and([&] {
+    leaver.multicast->leave();
+    cluster[2].join("topic", {.mode = GetParam()});
+  });
+  ASSERT_TRUE(cluster.until([&] { return cluster[2].in("topic")->multicast->joined(); }));
+  expect_all_at_the_others();
+  EXPECT_EQ(std::ranges::count(cluster[2].in("topic")->history, first, &Said::membership), 100);
+}
+
+/// What is sent behind what was handed over would be nobody's.
+TEST_P(Leaving, AGroupTakesNothingMoreToSend) {
+  ChangingMember& leaver = *cluster[2].in("topic");
+  bool leaves = false;
+  std::uint64_t refused = 0;
+  cluster.world.attach(2, [&]() -> std::size_t {
+    if (!leaves || cluster[2].group->ended()) return 0;
+    refused += leaver.send() ? 0 : 1;
+    return 1;
+  });
+  send_and([&] {
+    cluster[2].group->leave();
+    leaves = true;
+  });
+  ASSERT_TRUE(cluster.until([&] { return cluster[2].group->ended(); }))
+      << leaver.accepted << " sent, " << refused << " refused; " << cluster[2].group->describe();
+  cluster.world.run_for(5'000'000);
+  EXPECT_GT(refused, 0U);
+  EXPECT_EQ(cluster[0].in("topic")->history.size(), leaver.accepted);
+  EXPECT_EQ(cluster[1].in("topic")->history.size(), leaver.accepted);
+}
+
 INSTANTIATE_TEST_SUITE_P(HandOver, Leaving, testing::Values(Mode::ordered, Mode::unordered),
                          [](const auto& mode) {
                            return mode.param == Mode::ordered ? "Ordered" : "Unordered";
                          });
+
+/// Of so many subgroups, there is hardly a moment at which none owes a receipt.
+TEST(HandOver, EndsWhenItsTimeIsUpAlsoWhileTheOthersSendWithoutAPause) {
+  constexpr std::uint32_t kTopics = 20;
+  constexpr std::uint32_t kHandOverMs = 10;
+  constexpr std::uint64_t kViewChangeNs = 2'000'000;
+  ChangingGroup cluster(3);
+  std::vector<std::array<ChangingMember*, 3>> topics;
+  for (std::uint32_t i = 0; i < kTopics; ++i) {
+    auto& topic = topics.emplace_back();
+    for (Rank rank = 0; rank < 3; ++rank)
+      topic[rank] = &cluster[rank].join("topic" + std::to_string(i), {.hand_over_ms = kHandOverMs});
+  }
+  ASSERT_TRUE(cluster.until([&] {
+    return std::ranges::all_of(topics, [](const auto& topic) {
+      return std::ranges::all_of(topic, [](const ChangingMember* member) {
+        return member->multicast->subgroup().members.size() == 3;
+      });
+    });
+  }));
+  std::array<std::uint32_t, 3> turn{0, 7, 14};
+  for (Rank rank = 0; rank < 3; ++rank)
+    cluster.world.attach(rank, [&, rank]() -> std::size_t {
+      if (cluster[rank].group->ended()) return 0;
+      static_cast<void>(topics[turn[rank]++ % kTopics][rank]->send());
+      return 1;
+    });
+  cluster.world.run_for(100'000);
+  cluster.world.on(2, [&] { cluster[2].group->leave(); });
+  EXPECT_TRUE(cluster.world.run_until([&] { return cluster[2].group->ended(); },
+                                      kHandOverMs * 1'000'000 + kViewChangeNs));
+}
 
 }  // namespace
 }  // namespace dunlin::test

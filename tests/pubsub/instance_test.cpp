@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include <malloc.h>
 
 #include "pubsub/participants.hpp"
 
@@ -202,6 +207,52 @@ TEST(InstanceTest, AReliableReaderGoesOnOnceAnEndedInstanceIsTaken) {
   at.all.run_for(kMs);
   EXPECT_EQ(take(reader), (Given{"3 no writers"}));
   EXPECT_EQ(reader->sample_lost_status().total_count, 0U);
+}
+
+struct Image {
+  std::uint32_t key = 0;
+  std::array<std::uint8_t, 100'000> pixels = {};
+  using TopicKey = KeyOf<&Image::key>;
+};
+
+/// A tool tells the instances of exclusive writers apart by their hashes, and needs no more of
+/// them.
+TEST(InstanceTest, TakesLittleMemoryForTheInstancesThatAToolTellsApart) {
+  constexpr std::uint32_t kInstances = 1'000;
+  constexpr std::uint32_t kMostInstances = 10;
+  Participants all(1);
+  const TopicQos qos{.ring_bytes = 1U << 20U};
+  const Topic<Image> topic(all[0], "images", qos);
+  DataWriter<Image> writer{Publisher(all[0]), topic,
+                           DataWriterQos{.ownership = {.kind = Ownership::Kind::exclusive}}};
+  const AnyTopic untyped(all[0], "images", raw_type_support(), qos);
+  DataReaderQos either;
+  either << Reliability::reliable() << Ownership{.kind = Ownership::Kind::either}
+         << ResourceLimits{.max_instances = kMostInstances};
+  AnyReader reader(untyped, either);
+  std::uint32_t samples = 0;
+  std::uint32_t disposed = 0;
+  reader.on_sample(
+      [&](const void*, const SampleInfo& info) { ++(info.valid() ? samples : disposed); });
+  ASSERT_TRUE(all.until([&] { return writer->publication_matched_status().current_count == 1; }));
+  const auto held = [] {
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const std::size_t before = held();
+  const auto image = std::make_unique<Image>();
+  for (image->key = 0; image->key < kInstances; ++image->key) {
+    all.world.on(0, [&] {
+      EXPECT_EQ(writer.write(*image), WriteResult::written);
+      EXPECT_EQ(writer.dispose_instance(*image), WriteResult::written);
+      EXPECT_EQ(writer.unregister_instance(*image), WriteResult::written);
+    });
+    all.run_for(kMs);
+  }
+  EXPECT_EQ(samples, kInstances);
+  EXPECT_EQ(disposed, kInstances);
+  EXPECT_LT(held() - std::min(held(), before), 10U * sizeof(Image));
+  EXPECT_EQ(reader.sample_rejected_status().total_count, 0U) << "disposed ones make room";
 }
 
 }  // namespace

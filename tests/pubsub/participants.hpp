@@ -81,10 +81,11 @@ class Participants {
 
   pubsub::DomainParticipant& operator[](Rank rank) { return *nodes[rank].participant; }
 
-  void come(Rank rank) {
-    world.on(rank, [this, rank] {
-      nodes[rank].entry =
-          std::make_unique<GroupEntry>("node" + std::to_string(rank), group_options(rank), 60'000);
+  void come(Rank rank) { come(rank, "node" + std::to_string(rank)); }
+  /// Under the name of a node that has crashed.
+  void come(Rank rank, const std::string& name) {
+    world.on(rank, [this, rank, name] {
+      nodes[rank].entry = std::make_unique<GroupEntry>(name, group_options(rank), 60'000);
     });
   }
   void crash(Rank rank) {

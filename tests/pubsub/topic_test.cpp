@@ -246,5 +246,98 @@ TEST(TopicTest, LetsTopicsComeAgainAfterTheyWent) {
   EXPECT_EQ(b.writer->publication_matched_status().total_count, 6U);
 }
 
+/// The last handle goes with the writer; another member has the samples in its ring, and has not
+/// looked.
+TEST(TopicTest, LosesNothingOfAWriterThatIsClosed) {
+  for (const Level level : {Level::unordered, Level::atomic}) {
+    Participants all(3);
+    const TopicQos qos{.level = level};
+    std::vector<Ends> ends;
+    for (Rank rank = 0; rank < 3; ++rank) ends.push_back(make_ends(all[rank], qos));
+    ASSERT_TRUE(all.until([&] {
+      return std::ranges::all_of(ends, [](const Ends& one) {
+        return one.writer->publication_matched_status().current_count == 3;
+      });
+    }));
+    all.run_for(1'000'000);
+    all.world.pause(1, 500'000);
+    all.world.on(0, [&] {
+      for (std::uint64_t i = 0; i < 100; ++i)
+        EXPECT_EQ(ends[0].writer.write({.number = i}), WriteResult::written);
+      ends[0] = {};
+    });
+    ASSERT_TRUE(all.until([&] { return !all[0].holds_topics(); }));
+    all.run_for(10'000'000);
+    for (const Rank rank : {1U, 2U})
+      EXPECT_EQ(take_numbers(ends[rank].reader).size(), 100U) << rank << " " << describe(level);
+  }
+}
+
+TEST(TopicTest, LosesNothingOfATopicThatIsOpenedAnewAtOnce) {
+  Participants all(2);
+  const TopicQos qos{.level = Level::unordered};
+  Ends here = make_ends(all[0], qos);
+  Ends there = make_ends(all[1], qos);
+  ASSERT_TRUE(
+      all.until([&] { return here.writer->publication_matched_status().current_count == 2; }));
+  all.run_for(1'000'000);
+  all.world.pause(1, 500'000);
+  all.world.on(0, [&] {
+    for (std::uint64_t i = 0; i < 100; ++i)
+      EXPECT_EQ(here.writer.write({.number = i}), WriteResult::written);
+    here = {};
+  });
+  all.run_for(1'000'000);  // it asks to be out of the topic
+  bool anew = false;
+  all.world.on(0, [&] {
+    here = make_ends(all[0], qos);
+    anew = true;
+  });
+  ASSERT_TRUE(all.until([&] { return anew && here.writer->ready(); }));
+  all.world.on(0, [&] { EXPECT_EQ(here.writer.write({.number = 100}), WriteResult::written); });
+  all.run_for(10'000'000);
+  EXPECT_EQ(take_numbers(there.reader).size(), 101U);
+}
+
+/// Its reader is full, so node 0 passes from the generation with the old process to that with the
+/// new one, without looking at the one in between.
+TEST(TopicTest, ForgetsTheWritersOfAMemberThatHasStartedAnew) {
+  Participants all(3, 1, 1);
+  DataReaderQos one = keeps_all();
+  one << ResourceLimits{.max_samples = 1};
+  Ends here = make_ends(all[0], {}, one);
+  Ends old = make_ends(all[1]);
+  ASSERT_TRUE(
+      all.until([&] { return old.writer->publication_matched_status().current_count == 2; }));
+  all.world.on(1, [&] {
+    for (std::uint64_t i = 0; i < 3; ++i)
+      EXPECT_EQ(old.writer.write({.number = i}), WriteResult::written);
+  });
+  all.run_for(1'000'000);
+  all.crash(1);
+  ASSERT_TRUE(all.until([&] { return all.nodes[0].group->view().members.size() == 2; }));
+  all.come(3, "node1");
+  std::optional<Topic<Count>> anew;
+  all.nodes[3].work = [&]() -> std::size_t {
+    if (!anew) anew.emplace(all[3], "counts");
+    return 0;
+  };
+  const auto members = [&] {
+    const auto topics = all[0].topics();
+    return topics.empty() ? 0 : topics[0].members.size();
+  };
+  ASSERT_TRUE(all.until([&] { return anew && members() == 2; }));
+  all.run_for(1'000'000);
+  std::size_t taken = 0;
+  all.nodes[0].work = [&] {
+    const std::size_t now = take_numbers(here.reader).size();
+    taken += now;
+    return now;
+  };
+  ASSERT_TRUE(all.until([&] { return taken == 3; }));
+  all.run_for(1'000'000);
+  EXPECT_EQ(here.topic.endpoints().size(), 2U) << "those of node 0";
+}
+
 }  // namespace
 }  // namespace dunlin::test

@@ -29,8 +29,9 @@ class SubgroupParticipant {
   /// Nothing has happened here for many polls, and nothing waits to be sent: while other parts have
   /// work to do, this one need not be polled each time.
   [[nodiscard]] virtual bool rests() const noexcept { return false; }
-  /// This member will leave the group, and waits until this returns true: the others have what was
-  /// sent here, or are waited for no longer.
+  /// This member will leave the group or this subgroup, and waits until this returns true: the
+  /// others have what was sent here, or are waited for no longer. Nothing more may be sent from the
+  /// first call on.
   [[nodiscard]] virtual bool hand_over() { return true; }
   /// The view will end: send, receive and deliver no more.
   virtual void wedge() noexcept = 0;

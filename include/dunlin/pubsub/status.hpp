@@ -12,7 +12,8 @@ namespace dunlin::pubsub {
 enum class WriteResult : std::uint8_t {
   written,
   no_room,    // the ring is full, or a reader holds the topic back: poll, and try again
-  not_ready,  // the writer is not announced yet, or a view ends: poll, and try again
+  not_ready,  // the writer is not announced yet, or a view ends, or this member leaves the group:
+              // poll, and try again
   refused,    // the topic has another type: why_refused() shows both
   ended       // the writer is closed, or the group has ended here
 };

@@ -86,8 +86,9 @@ Profile two_racks() {
   Profile racks = ib40_2015();
   racks.name = "two-racks";
   racks.source =
-      "ib40-2015 in two racks; between them twice the latency and 80 % of the bandwidth, "
-      "as published for the oversubscribed cluster of the same publication";
+      "ib40-2015 in two racks; between them twice the latency, as the same publication reports for "
+      "three switches, and 80 % of the bandwidth, which it reports for other switches of one rack: "
+      "between racks that is an assumption";
   racks.racks = 2;
   racks.cross_rack_latency = 2.0;
   racks.cross_rack_bandwidth = 0.8;
