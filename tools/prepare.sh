@@ -17,6 +17,8 @@ data_packages=("${pypi_packages[@]}" topohub@pypi)
 hosts_packages=(iproute2) # hosts are network namespaces
 launch_packages=(openmpi-bin)
 redis_packages=(redis-tools "${pypi_packages[@]}" redis@pypi) # clients of `dunlin store serve`
+# The tests of redis-py and of Redis, which fetch.sh brings.
+suites_packages=(tcl ca-certificates "${redis_packages[@]}" pytest@pypi)
 bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
 # Of `dunlin gateway`, and applications of DDS that it is tested with.
 gateway_packages=(cyclonedds-dev cyclonedds-tools libfastrtps-dev "${pypi_packages[@]}" cyclonedds@pypi)
@@ -114,7 +116,7 @@ install_from_pypi() { # NAME
       install_packages clang-tidy
       return
     fi
-    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds ]]; then # a few tests ask for it
+    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds || $1 == pytest ]]; then # a few tests ask for it
       echo "Without $(pinned "$1") from PyPI: the tests that need it are skipped."
       return
     fi

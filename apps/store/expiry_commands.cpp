@@ -80,11 +80,10 @@ const char* parse_expire_options(const Job& job, ExpireOptions& options) noexcep
 const char* begin_expire_in(Job& job, const char* unit, const char* invalid) {
   ExpireOptions options;
   if (const char* const wrong = parse_expire_options(job, options)) return wrong;
-  std::int64_t ms = 0;
   std::int64_t number = 0;
   if (!parse_integer(job.arguments[2], number)) return kNotAnInteger;
-  if (!parse_time(job.arguments[2], *find_time_unit(unit), *job.session, ms)) return invalid;
-  job.order.ttl_ns = ms <= 0 ? 0 : static_cast<std::uint64_t>(ms) * kNsPerMs;
+  if (!parse_time(job.arguments[2], *find_time_unit(unit), *job.session, job.order.ttl_ns))
+    return invalid;
   if (options.any()) {
     job.order.kind = Order::Kind::get;
   } else {
@@ -137,8 +136,8 @@ bool conclude_persist(Job& job, Reply& reply) {
 
 void reply_moment(Job& job, Reply& reply, std::int64_t ms_per_unit) {
   const std::int64_t ms = ttl_ms(*job.call);
-  const auto now = static_cast<std::int64_t>(job.session->service().values().unix_ms());
-  reply.integer(ms < 0 ? ms : (now + ms) / ms_per_unit);
+  const std::uint64_t then_ns = job.session->service().values().unix_ns() + job.call->ttl_ns();
+  reply.integer(ms < 0 ? ms : static_cast<std::int64_t>(then_ns / kNsPerMs) / ms_per_unit);
 }
 
 bool conclude_expiretime(Job& job, Reply& reply) {

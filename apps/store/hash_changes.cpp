@@ -155,8 +155,9 @@ Change decide_hincrbyfloat(void* context, std::optional<std::string_view> curren
 
 const char* begin_hincrbyfloat(Job& job) {
   long double by = 0;
-  return parse_real(job.arguments[3], by) ? begin_update_hash(job, decide_hincrbyfloat)
-                                          : kNotAFloat;
+  if (!parse_real(job.arguments[3], by)) return kNotAFloat;
+  return std::isfinite(by) ? begin_update_hash(job, decide_hincrbyfloat)
+                           : "ERR value is NaN or Infinity";
 }
 
 /// The call has found the former hash; the new value of the field is in the scratch.

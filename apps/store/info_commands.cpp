@@ -40,7 +40,7 @@ std::pair<std::int64_t, std::int64_t> last_key(const Command& command) noexcept 
 void describe_command(const Command& command, Reply& reply) {
   const auto [last, step] = last_key(command);
   const bool has_key = step != 0;
-  reply.array(6);
+  reply.array(10);
   reply.bulk(command.name);
   reply.integer(command.arity);
   reply.array(1);
@@ -48,6 +48,9 @@ void describe_command(const Command& command, Reply& reply) {
   reply.integer(has_key ? static_cast<std::int64_t>(command.first_key) : 0);
   reply.integer(last);
   reply.integer(step);
+  // Redis 7 has lists of ACL categories, hints, key positions and subcommands here, and clients
+  // expect them.
+  for (int i = 0; i < 4; ++i) reply.array(0);
 }
 
 bool list_commands(Job&, Reply& reply) {

@@ -142,8 +142,9 @@ class KeyValues {
   [[nodiscard]] virtual MemoryLimit memory_limit() const = 0;
   /// 0: all that there is.
   virtual void limit_memory(std::uint64_t bytes) = 0;
-  /// Milliseconds since 1970.
-  [[nodiscard]] virtual std::uint64_t unix_ms() const = 0;
+  /// Since 1970.
+  [[nodiscard]] virtual std::uint64_t unix_ns() const = 0;
+  [[nodiscard]] std::uint64_t unix_ms() const { return unix_ns() / 1'000'000; }
 };
 
 }  // namespace dunlin::app::resp

@@ -222,8 +222,8 @@ MemoryLimit StoreValues::memory_limit() const {
 }
 void StoreValues::limit_memory(std::uint64_t bytes) { store_.limit_memory(bytes); }
 
-std::uint64_t StoreValues::unix_ms() const {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+std::uint64_t StoreValues::unix_ns() const {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                         std::chrono::system_clock::now().time_since_epoch())
                                         .count());
 }

@@ -41,7 +41,7 @@ class StoreValues final : public KeyValues {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override;
   [[nodiscard]] MemoryLimit memory_limit() const override;
   void limit_memory(std::uint64_t bytes) override;
-  [[nodiscard]] std::uint64_t unix_ms() const override;
+  [[nodiscard]] std::uint64_t unix_ns() const override;
 
  private:
   Store& store_;

@@ -21,26 +21,30 @@ const TimeUnit* find_time_unit(std::string_view word) noexcept {
 }
 
 bool parse_time(std::string_view text, const TimeUnit& unit, const Session& session,
-                std::int64_t& ms) noexcept {
-  std::int64_t number = 0;
-  if (!parse_integer(text, number)) return false;
-  const auto now_ms = static_cast<std::int64_t>(session.service().values().unix_ms());
-  if (__builtin_mul_overflow(number, unit.ms, &ms)) return false;
+                std::uint64_t& ttl_ns) noexcept {
+  std::int64_t ms = 0;
+  if (!parse_integer(text, ms)) return false;
+  const std::uint64_t now_ns = session.service().values().unix_ns();
+  const auto now_ms = static_cast<std::int64_t>(now_ns / kNsPerMs);
+  if (__builtin_mul_overflow(ms, unit.ms, &ms)) return false;
   // Redis refuses what is no moment that it could keep.
   std::int64_t moment_ms = 0;
   if (!unit.absolute && __builtin_add_overflow(ms, now_ms, &moment_ms)) return false;
-  if (unit.absolute && __builtin_sub_overflow(ms, now_ms, &ms)) return false;
-  ms = std::min(ms, kMostMs);
+  // A moment can be so long ago that no number tells how long.
+  if (unit.absolute && __builtin_sub_overflow(ms, now_ms, &ms)) ms = 0;
+  ms = std::clamp(ms, std::int64_t{0}, kMostMs);
+  // A part of this millisecond is over, which counts in the time to a moment.
+  const std::uint64_t over_ns = unit.absolute && ms > 0 ? now_ns % kNsPerMs : 0;
+  ttl_ns = static_cast<std::uint64_t>(ms) * kNsPerMs - over_ns;
   return true;
 }
 
 const char* parse_ttl(std::string_view text, const TimeUnit& unit, const Session& session,
                       const char* invalid, std::uint64_t& ttl_ns) noexcept {
   std::int64_t number = 0;
-  std::int64_t ms = 0;
   if (!parse_integer(text, number)) return kNotAnInteger;
-  if (number <= 0 || !parse_time(text, unit, session, ms)) return invalid;
-  ttl_ns = ms <= 0 ? 1 : static_cast<std::uint64_t>(ms) * kNsPerMs;
+  if (number <= 0 || !parse_time(text, unit, session, ttl_ns)) return invalid;
+  ttl_ns = std::max(ttl_ns, std::uint64_t{1});
   return nullptr;
 }
 

@@ -18,9 +18,9 @@ struct TimeUnit {
 
 /// "ex", "px", "exat", "pxat"; null if it is none of them.
 [[nodiscard]] const TimeUnit* find_time_unit(std::string_view word) noexcept;
-/// From now on, in milliseconds, which may be negative; false if the number is none, or too large.
+/// The time from now on, 0 if it is over; false if the number is none, or too large.
 [[nodiscard]] bool parse_time(std::string_view text, const TimeUnit& unit, const Session& session,
-                              std::int64_t& ms) noexcept;
+                              std::uint64_t& ttl_ns) noexcept;
 /// The same of a time to live, which is at least 1; or the error, which is `invalid` if the number
 /// is out of range. A moment that is past becomes the least time to live.
 [[nodiscard]] const char* parse_ttl(std::string_view text, const TimeUnit& unit,

@@ -315,7 +315,8 @@ TEST_F(RedisCommands, AnswerWhatClientsAskFirst) {
   EXPECT_EQ(ask("client id"), ":1\r\n");
   EXPECT_EQ(ask("client setinfo lib-name x"), "+OK\r\n");
   EXPECT_EQ(ask("command info get none"),
-            "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n*-1\r\n");
+            "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n"
+            "*0\r\n*0\r\n*0\r\n*0\r\n*-1\r\n");
   EXPECT_TRUE(contains(ask("info"), "connected_clients:1\r\n"));
 }
 

@@ -65,7 +65,7 @@ class FakeValues final : public KeyValues {
   }
   [[nodiscard]] MemoryLimit memory_limit() const override { return limit; }
   void limit_memory(std::uint64_t bytes) override { limit.bytes = bytes; }
-  [[nodiscard]] std::uint64_t unix_ms() const override { return now_ns / 1'000'000; }
+  [[nodiscard]] std::uint64_t unix_ns() const override { return now_ns; }
 
  private:
   class FakeCall final : public Call {

@@ -38,6 +38,16 @@ TEST_F(RedisMoreCommands, KeepTimesToLiveBeyondALifetime) {
   EXPECT_EQ(ask("expire k 9223372036854775807"),
             "-ERR invalid expire time in 'expire' command\r\n");
   EXPECT_EQ(ask("expireat k 9000000000000"), ":1\r\n");
+  EXPECT_EQ(ask("pexpireat k -9223372036854770000"), ":1\r\n");
+  EXPECT_EQ(ask("exists k"), ":0\r\n");
+}
+
+TEST_F(RedisMoreCommands, TellTheMomentThatTheyWereGiven) {
+  values.now_ns += 999'999;  // nearly a millisecond is over
+  const std::string moment = std::to_string(values.now_ns / 1'000'000 + 5'000);
+  ask("set k v");
+  EXPECT_EQ(ask("pexpireat k " + moment), ":1\r\n");
+  EXPECT_EQ(ask("pexpiretime k"), ":" + moment + "\r\n");
 }
 
 TEST_F(RedisMoreCommands, CombineConditionsOfATimeToLive) {
@@ -68,6 +78,7 @@ TEST_F(RedisMoreCommands, AddFractions) {
   EXPECT_EQ(ask("incrbyfloat n -10.6"), "$1\r\n0\r\n");
   EXPECT_EQ(ask("incrbyfloat n x"), "-ERR value is not a valid float\r\n");
   EXPECT_EQ(ask("incrbyfloat n inf"), "-ERR increment would produce NaN or Infinity\r\n");
+  EXPECT_EQ(ask("hincrbyfloat h f inf"), "-ERR value is NaN or Infinity\r\n");
   EXPECT_EQ(ask("hincrbyfloat h f 1.25"), "$4\r\n1.25\r\n");
   EXPECT_EQ(ask("hincrby h g 5"), ":5\r\n");
   EXPECT_EQ(ask("hincrby h g -6"), ":-1\r\n");
