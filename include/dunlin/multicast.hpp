@@ -142,8 +142,8 @@ class Multicast {
   /// nothing that was sent may be lost.
   void set_sends(bool sends);
   /// Asks to be out of it, once all others have what was sent here (acknowledged()), or after
-  /// MulticastOptions::hand_over_ms; send() returns `ended` from now on. The group's poll() delivers
-  /// what still counts here, and left() is true.
+  /// MulticastOptions::hand_over_ms; send() returns `ended` from now on. The group's poll()
+  /// delivers what still counts here, and left() is true.
   void leave();
   /// Whether this member is out of it again; send() then returns `ended`.
   [[nodiscard]] bool left() const noexcept;

@@ -22,7 +22,7 @@ class BenchCommand : public testing::Test {
   /// A stand-in that prints its arguments.
   void make_program() const {
     const std::string program = folder_ + "/dunlin-bench";
-    std::ofstream(program) << "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 7\n";
+    std::ofstream(program) << "#!/bin/sh\nprintf '[%s]\\n' \"$@\"\nexit 7\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
   /// Where PATH is the folder and nothing else.
@@ -41,14 +41,15 @@ class BenchCommand : public testing::Test {
 TEST_F(BenchCommand, StartsTheProgramWithAllArguments) {
   make_program();
   test::Process process = bench({"multicast", "--only", "a b", "--", "--fabric=shm", ""});
-  EXPECT_EQ(process.receive_all_lines(), "multicast\n--only\na b\n--\n--fabric=shm\n\n");
+  EXPECT_EQ(process.receive_all_lines(),
+            "[multicast]\n[--only]\n[a b]\n[--]\n[--fabric=shm]\n[]\n");
   EXPECT_EQ(process.exit_code(), 7);
 }
 
 TEST_F(BenchCommand, LeavesHelpAndVersionToTheProgram) {
   make_program();
   test::Process process = bench({"--help", "--version", "-x", "table", "--help"});
-  EXPECT_EQ(process.receive_all_lines(), "--help\n--version\n-x\ntable\n--help\n");
+  EXPECT_EQ(process.receive_all_lines(), "[--help]\n[--version]\n[-x]\n[table]\n[--help]\n");
   EXPECT_EQ(process.exit_code(), 7);
 }
 
