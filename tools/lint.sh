@@ -20,13 +20,13 @@ lint_format() {
   clang-format --dry-run -Werror {include,src,apps,bench,examples,tests}/**/*.[ch]pp
 }
 
-# Where a change begins: at the branch that it goes to; on that branch itself, a day before its last commit.
+# Where a change begins: at the branch that it goes to; on that branch itself, four hours before its last commit.
 base_of_change() {
   local head base
   head=$(git rev-parse HEAD)
   base=$(git merge-base HEAD origin/main 2>/dev/null || true)
   if [[ -z $base || $base == "$head" ]]; then
-    base=$(git rev-list -1 --before="$(($(git show -s --format=%ct HEAD) - 24 * 3600))" HEAD)
+    base=$(git rev-list -1 --before="$(($(git show -s --format=%ct HEAD) - 4 * 3600))" HEAD)
   fi
   echo "$base"
 }
