@@ -56,7 +56,9 @@ std::size_t Reaper::poll() {
     if (begun_ >= kErasuresAtOnce || idle() == nullptr) break;
     look_at_chain(at_++ % chains, now);
     --to_look_;
-    if (hurried_ > 0 && --hurried_ == 0) end_hurry(now);
+    if (hurried_ == 0) continue;
+    --hurried_;
+    if (hurried_ == 0) end_hurry(now);
   }
   if (to_look_ == 0) {
     const bool many = expired_ > 0 && expired_ * kManyExpired >= seen_;
