@@ -161,7 +161,7 @@ void run_relay(const RelayCommandOptions& options) {
     signal = attendant.signal();
     if (signal == nullptr) throw Error(group.why_ended());
     relay.close();
-    const relay::RelayCounters& counters = relay.counters();
+    const relay::RelayCounters counters = relay.counters();
     say(fmt::format(
         "{}: ends because of {}, after {} connections, {} samples published, {} delivered\n", name,
         signal, counters.accepted, counters.published, counters.delivered));

@@ -67,7 +67,7 @@ Json column_json(const Column& column) {
 
 Json row_json(const Sample& sample, const Group& group, const Table& table, const Row& row) {
   const Node* owner = table.node(row.rank);
-  const StatisticsSample* page = owner != nullptr && owner->page ? &*owner->page : nullptr;
+  const TableSample* page = owner != nullptr && owner->counters ? &*owner->counters : nullptr;
   Json json{{"row", row.row}, {"rank", row.rank}};
   const Member* member = group.member(row.rank);
   json["name"] = member == nullptr ? "" : member->name;
@@ -93,9 +93,9 @@ Json row_json(const Sample& sample, const Group& group, const Table& table, cons
 
 Json node_json(const Sample& sample, const Node& node) {
   Json json{{"rank", node.rank}};
-  if (!node.page) return json;
-  const StatisticsSample& page = *node.page;
-  json["made_ms_ago"] = ms_ago(sample, page.created_ns);
+  if (!node.counters) return json;
+  const TableSample& page = *node.counters;
+  json["made_ms_ago"] = ms_ago(sample, page.made_ns);
   json["passes"] = page.passes.total;
   json["passes_per_s"] = or_null(page.passes.per_s);
   json["pulls"] = page.pulls.total;
@@ -156,122 +156,22 @@ Json table_json(const Sample& sample, const Group& group, const Table& table) {
   return json;
 }
 
-Json space_json(const Group& group, const Space& space) {
-  Json json{{"name", space.name}};
-  for (const char* part : {"members", "locks"}) json[part] = Json::array();
-  for (const SpaceMember& m : space.members) {
-    json["members"].push_back({{"rank", m.rank},
-                               {"name", group.name_of(m.rank)},
-                               {"pool_bytes", m.pool_bytes},
-                               {"used_bytes", m.used_bytes},
-                               {"blocks", m.blocks},
-                               {"largest_free_bytes", m.largest_free_bytes},
-                               {"fragmentation", m.fragmentation()},
-                               {"gets", m.gets.total},
-                               {"gets_per_s", or_null(m.gets.per_s)},
-                               {"puts", m.puts.total},
-                               {"puts_per_s", or_null(m.puts.per_s)},
-                               {"locks", m.locks.total},
-                               {"locks_per_s", or_null(m.locks.per_s)},
-                               {"in_flight", m.in_flight}});
-  }
-  for (const SpaceLock& lock : space.locks()) {
-    json["locks"].push_back({{"home_rank", lock.home},
-                             {"offset", lock.offset},
-                             {"holder_rank", or_null(lock.holder)},
-                             {"waiter_ranks", lock.waiters}});
-  }
-  return json;
-}
-
-void add_counter(Json& to, const char* name, const Counter& counter) {
-  to[name] = counter.total;
-  to[std::string(name) + "_per_s"] = or_null(counter.per_s);
-}
-
-Json part_json(const StoreMember::Part& part) {
-  Json json{{"keys", part.keys},
-            {"value_bytes", part.value_bytes},
-            {"main_slots", part.main_slots},
-            {"main_slots_used", part.main_slots_used},
-            {"indirect_headers", part.indirect_headers},
-            {"indirect_headers_free", part.indirect_headers_free},
-            {"memory_bytes", part.memory_bytes},
-            {"used_bytes", part.used_bytes},
-            {"held_bytes", part.held_bytes}};
-  json["limit_bytes"] = part.limit_bytes == 0 ? Json(nullptr) : Json(part.limit_bytes);
-  add_counter(json, "evictions", part.evictions);
-  json["locked_chains"] = part.locked_chains;
-  return json;
-}
-
-Json store_json(const Group& group, const StoreSample& store) {
-  Json json{{"name", store.name}};
-  json["members"] = Json::array();
-  for (const StoreMember& m : store.members) {
-    Json member{{"rank", m.rank}, {"name", group.name_of(m.rank)}};
-    member["part"] = m.part ? part_json(*m.part) : Json(nullptr);
-    add_counter(member, "gets", m.gets);
-    add_counter(member, "puts", m.puts);
-    add_counter(member, "erases", m.erases);
-    add_counter(member, "others", m.others);
-    member["cache_slots"] = m.cache_slots;
-    add_counter(member, "cache_hits", m.cache_hits);
-    add_counter(member, "cache_misses", m.cache_misses);
-    add_counter(member, "cache_stale", m.cache_stale);
-    member["hit_percent"] = or_null(m.hit_percent());
-    add_counter(member, "lock_waits", m.lock_waits);
-    add_counter(member, "waits_for_room", m.waits_for_room);
-    member["in_flight"] = m.in_flight;
-    json["members"].push_back(std::move(member));
-  }
-  return json;
-}
-
-Json containers_json(const Group& group, const ContainersSample& containers) {
-  Json json{{"channel", containers.name}};
-  for (const char* part : {"members", "containers"}) json[part] = Json::array();
-  for (const ContainersMember& m : containers.members)
-    json["members"].push_back({{"rank", m.rank},
-                               {"name", group.name_of(m.rank)},
-                               {"in_flight", m.in_flight},
-                               {"containers_not_shown", m.not_shown}});
-  for (const auto& [member, container] : containers.lines()) {
-    Json line{{"kind", container->kind},
-              {"name", container->name},
-              {"rank", member->rank},
-              {"entries", or_null(container->entries)},
-              {"capacity", or_null(container->capacity)}};
-    add_counter(line, "one_sided", container->one_sided);
-    add_counter(line, "by_message", container->by_message);
-    add_counter(line, "local", container->local);
-    add_counter(line, "served", container->served);
-    json["containers"].push_back(std::move(line));
-  }
-  return json;
-}
-
-Json relay_json(const Group& group, const RelaySample& relay, const RelayMember& m) {
-  Json json{{"address", relay.name},
-            {"rank", m.rank},
-            {"name", group.name_of(m.rank)},
-            {"encrypted", m.is_encrypted},
-            {"clients", m.clients},
-            {"most_clients", m.most_clients},
-            {"blocked_clients", m.blocked_clients},
-            {"waiting_bytes", m.waiting_bytes},
-            {"most_waiting_bytes", m.most_waiting_bytes}};
-  add_counter(json, "accepted", m.accepted);
-  add_counter(json, "rejected", m.rejected);
-  add_counter(json, "damaged", m.damaged);
-  add_counter(json, "dropped", m.dropped);
-  add_counter(json, "resumed", m.resumed);
-  add_counter(json, "published", m.published);
-  add_counter(json, "published_bytes", m.published_bytes);
-  add_counter(json, "repeated", m.repeated);
-  add_counter(json, "delivered", m.delivered);
-  add_counter(json, "delivered_bytes", m.delivered_bytes);
-  add_counter(json, "skipped", m.skipped);
+Json counter_json(const Group& group, const MemberCounter& counter) {
+  constexpr std::array<const char*, 2> kKinds{"total", "level"};
+  constexpr std::array<const char*, 3> kUnits{"count", "bytes", "nanoseconds"};
+  const CounterView& view = counter.view;
+  Json json{{"name", view.name}, {"labels", Json::object()}};
+  for (const auto& [key, value] : view.split_labels()) json["labels"][std::string(key)] = value;
+  json["rank"] = counter.rank;
+  json["member"] = group.name_of(counter.rank);
+  json["kind"] = kKinds.at(static_cast<std::size_t>(view.kind));
+  json["unit"] = kUnits.at(static_cast<std::size_t>(view.unit));
+  const std::uint64_t value = view.words.front();
+  if (view.words.size() > 1)
+    json["values"] = view.words;
+  else
+    json["value"] = value == SharedCounter::kUnknown ? Json(nullptr) : Json(value);
+  if (view.kind == CounterKind::total) json["per_s"] = or_null(counter.per_s);
   return json;
 }
 
@@ -288,17 +188,16 @@ Json group_json(const Sample& sample, const Group& group) {
   for (const Table& table : group.tables) {
     json["tables"].push_back(table_json(sample, group, table));
   }
-  json["spaces"] = Json::array();
-  for (const Space& space : group.spaces) json["spaces"].push_back(space_json(group, space));
-  json["stores"] = Json::array();
-  for (const StoreSample& store : group.stores) json["stores"].push_back(store_json(group, store));
-  json["containers"] = Json::array();
-  for (const ContainersSample& containers : group.containers)
-    json["containers"].push_back(containers_json(group, containers));
-  json["relays"] = Json::array();
-  for (const RelaySample& relay : group.relays)
-    for (const RelayMember& member : relay.members)
-      json["relays"].push_back(relay_json(group, relay, member));
+  json["counters"] = Json::array();
+  for (const MemberCounter& counter : group.counters)
+    if (counter.view.layer() != "table") json["counters"].push_back(counter_json(group, counter));
+  json["locks"] = Json::array();
+  for (const LockSample& lock : locks_of(group.counters))
+    json["locks"].push_back({{"space", lock.space},
+                             {"home_rank", lock.home},
+                             {"offset", lock.offset},
+                             {"holder_rank", or_null(lock.holder)},
+                             {"waiter_ranks", lock.waiters}});
   return json;
 }
 
@@ -306,7 +205,7 @@ Json group_json(const Sample& sample, const Group& group) {
 
 Json to_json(const Sample& sample) {
   constexpr double kMsPerS = 1000;
-  Json json{{"schema", "dunlin-top-1"}, {"monotonic_ns", sample.now_ns}};
+  Json json{{"schema", "dunlin-top-2"}, {"monotonic_ns", sample.now_ns}};
   json["interval_ms"] = sample.interval_s ? Json(*sample.interval_s * kMsPerS) : Json(nullptr);
   for (const char* part : {"groups", "remarks"}) json[part] = Json::array();
   for (const Group& group : sample.groups) json["groups"].push_back(group_json(sample, group));

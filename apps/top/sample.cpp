@@ -1,11 +1,11 @@
 #include "top/sample.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <unistd.h>
 
 #include "fabric/mapping/base.hpp"
-#include "top/published_page.hpp"
 #include "top/table_reader.hpp"
 
 namespace dunlin::top {
@@ -58,46 +58,18 @@ void add_member(Group& group, const Segment& segment, const ProcessReader& proce
   if (segment.info.kind == mapping::MappingKind::base) member->loop = read_loop(segment.payload);
 }
 
-/// Adds a member's page to those of its name, if `member` could be read from it.
-template <class Thing, class Member>
-void add_page(std::vector<Thing>& things, std::string_view kind, std::string_view name,
-              std::optional<Member> member, const Segment& segment,
-              std::vector<std::string>& remarks) {
-  if (!member) {
-    remarks.push_back("group " + segment.info.group + ": the statistics of " + std::string(kind) +
-                      " '" + std::string(name) + "' of process " + std::to_string(segment.pid) +
-                      " are damaged, or of another version");
+void add_counters(Group& group, const Segment& segment, std::vector<std::string>& remarks) {
+  if (segment.info.kind != mapping::MappingKind::published ||
+      segment.info.region != counter_page::kRegion)
     return;
-  }
-  member->rank = segment.info.owner_rank;
-  member->incarnation = segment.info.incarnation;
-  Thing* thing = find(things, [&](const Thing& t) { return t.name == name; });
-  if (thing == nullptr) thing = &things.emplace_back(Thing{.name = std::string(name)});
-  thing->members.push_back(std::move(*member));
-}
-
-void add_pages(Group& group, const Segment& segment, std::vector<std::string>& remarks) {
-  if (segment.info.kind != mapping::MappingKind::published) return;
-  const std::string_view region = segment.info.region;
-  if (const auto name = space_of(region))
-    add_page(group.spaces, "space", *name, read_space(segment.payload), segment, remarks);
-  if (const auto name = store_of(region))
-    add_page(group.stores, "store", *name, read_store(segment.payload), segment, remarks);
-  if (const auto name = containers_of(region))
-    add_page(group.containers, "containers of channel", *name, read_containers(segment.payload),
-             segment, remarks);
-  if (const auto name = relay_of(region))
-    add_page(group.relays, "the relay at", *name, read_relay(segment.payload), segment, remarks);
-}
-
-/// By name, and their members by rank.
-template <class Thing>
-void sort(std::vector<Thing>& things) {
-  std::sort(things.begin(), things.end(),
-            [](const Thing& a, const Thing& b) { return a.name < b.name; });
-  for (Thing& thing : things)
-    std::sort(thing.members.begin(), thing.members.end(),
-              [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::optional<std::vector<CounterView>> views = read_counters(segment.payload);
+  if (!views)
+    return remarks.push_back("group " + segment.info.group + ": the counters of process " +
+                             std::to_string(segment.pid) + " are damaged, or of another version");
+  for (CounterView& view : *views)
+    group.counters.push_back({.rank = segment.info.owner_rank,
+                              .incarnation = segment.info.incarnation,
+                              .view = std::move(view)});
 }
 
 void sort(Sample& sample) {
@@ -105,10 +77,6 @@ void sort(Sample& sample) {
     std::sort(group.members.begin(), group.members.end(), [](const Member& a, const Member& b) {
       return std::tie(a.rank, a.pid, a.incarnation) < std::tie(b.rank, b.pid, b.incarnation);
     });
-    sort(group.spaces);
-    sort(group.stores);
-    sort(group.containers);
-    sort(group.relays);
     std::sort(group.tables.begin(), group.tables.end(), [](const Table& a, const Table& b) {
       return std::tie(a.name, a.generation, a.layout_hash) <
              std::tie(b.name, b.generation, b.layout_hash);
@@ -117,19 +85,6 @@ void sort(Sample& sample) {
   std::sort(sample.groups.begin(), sample.groups.end(), [](const Group& a, const Group& b) {
     return std::tie(a.name, a.access, a.fabric) < std::tie(b.name, b.access, b.fabric);
   });
-}
-
-void compare_pages(const StatisticsSample& before, StatisticsSample& after) {
-  const double seconds = static_cast<double>(after.taken_ns - before.taken_ns) * 1e-9;
-  after.passes.compare(before.passes.total, seconds);
-  after.pushes.compare(before.pushes.total, seconds);
-  after.pulls.compare(before.pulls.total, seconds);
-  for (PredicateSample& p : after.predicates) {
-    // A predicate that was not there before has counted from 0 since then.
-    const auto* old = find(before.predicates, [&](const auto& b) { return b.id == p.id; });
-    p.evaluations.compare(old == nullptr ? 0 : old->evaluations.total, seconds);
-    p.firings.compare(old == nullptr ? 0 : old->firings.total, seconds);
-  }
 }
 
 void compare_tables(const Group& before, Table& after, double seconds) {
@@ -141,9 +96,8 @@ void compare_tables(const Group& before, Table& after, double seconds) {
   for (Node& node : after.nodes) {
     const Node* old_node =
         find(old->nodes, [&](const Node& n) { return n.incarnation == node.incarnation; });
-    if (old_node != nullptr && old_node->page && node.page) {
-      compare_pages(*old_node->page, *node.page);
-    }
+    if (old_node != nullptr && old_node->counters && node.counters)
+      node.counters->compare(*old_node->counters, seconds);
     if (old_node != nullptr && old_node->multicast && node.multicast)
       node.multicast->compare(*old_node->multicast, seconds);
   }
@@ -204,9 +158,12 @@ Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
     for (const Segment& segment : segments) {
       if (!is_of(segment, group)) continue;
       parts.push_back(&segment);
-      add_pages(group, segment, sample.remarks);
+      add_counters(group, segment, sample.remarks);
     }
-    group.tables = read_tables(parts, now_ns, sample.remarks);
+    std::ranges::stable_sort(group.counters, {}, [](const MemberCounter& counter) {
+      return std::tie(counter.rank, counter.incarnation, counter.view.serial);
+    });
+    group.tables = read_tables(parts, group.counters, now_ns, sample.remarks);
   }
   sort(sample);
   return sample;
@@ -222,10 +179,7 @@ void compare(const Sample& before, Sample& after) {
     if (old == nullptr) continue;
     for (Member& member : group.members) compare_members(*old, member, seconds);
     for (Table& table : group.tables) compare_tables(*old, table, seconds);
-    compare(old->spaces, group.spaces, seconds);
-    compare(old->stores, group.stores, seconds);
-    compare(old->containers, group.containers, seconds);
-    compare(old->relays, group.relays, seconds);
+    compare(old->counters, group.counters, seconds);
   }
 }
 

@@ -12,13 +12,10 @@
 #include <dunlin/table/layout.hpp>
 
 #include "fabric/mapping/mapping.hpp"
-#include "top/containers.hpp"
+#include "top/counters.hpp"
 #include "top/multicast.hpp"
 #include "top/process.hpp"
-#include "top/relays.hpp"
-#include "top/space.hpp"
-#include "top/statistics_sample.hpp"
-#include "top/store.hpp"
+#include "top/table_counters.hpp"
 #include "top/value.hpp"
 
 /// The groups of this host as they were at one moment: values only, which both outputs print. For
@@ -55,7 +52,7 @@ struct Member {
 struct Node {
   Rank rank = 0;
   std::uint64_t incarnation = 0;
-  std::optional<StatisticsSample> page = {};
+  std::optional<TableSample> counters = {};
   std::optional<MulticastSample> multicast = {};  // if the table is one of a multicast
 };
 
@@ -101,10 +98,7 @@ struct Group {
   std::uint32_t size = 0;   // members that it was made of
   std::vector<Member> members = {};
   std::vector<Table> tables = {};
-  std::vector<Space> spaces = {};
-  std::vector<StoreSample> stores = {};
-  std::vector<ContainersSample> containers = {};
-  std::vector<RelaySample> relays = {};
+  std::vector<MemberCounter> counters = {};  // by rank, in the order in which they were added
 
   [[nodiscard]] const Member* member(Rank rank) const;
   /// Its name, or its rank if it has none, or is gone.

@@ -10,8 +10,6 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::string_view kStatisticsPrefix = "stats:";
-
 /// The line up to and including its end; `text` loses it.
 std::string_view take_line(std::string_view& text) {
   const std::size_t bytes = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -33,21 +31,21 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view words) {
   return ranks;
 }
 
-/// A region with the table that it is a part of, and its owner's statistics page.
+/// A region with the table that it is a part of.
 struct Part {
   const Segment* region;
   std::size_t table;
-  const Segment* page;
 };
 
 class TableReader {
  public:
-  TableReader(std::uint64_t now_ns, std::vector<std::string>& remarks)
-      : now_ns_(now_ns), remarks_(remarks) {}
+  TableReader(const std::vector<MemberCounter>& counters, std::uint64_t now_ns,
+              std::vector<std::string>& remarks)
+      : counters_(counters), now_ns_(now_ns), remarks_(remarks) {}
 
   std::vector<Table> read(std::span<const Segment* const> segments) {
     for (const Segment* segment : segments) {
-      if (segment->info.kind == mapping::MappingKind::region) add_part(*segment, segments);
+      if (segment->info.kind == mapping::MappingKind::region) add_part(*segment);
     }
     std::vector<Table> tables = std::move(tables_);
     for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -60,7 +58,7 @@ class TableReader {
   }
 
  private:
-  void add_part(const Segment& region, std::span<const Segment* const> segments) {
+  void add_part(const Segment& region) {
     std::optional<TableDescription> description = parse_description(region.info.layout_text);
     if (!description) return;
     const std::size_t stride = stride_of(description->layout);
@@ -69,12 +67,13 @@ class TableReader {
         region.payload.size() / stride < description->ranks.size()) {
       return remark(region, "has not the size of its rows");
     }
-    const Segment* page = page_of(region, segments);
     const std::size_t table = table_of(region.info, std::move(*description));
-    parts_.push_back({&region, table, page});
+    parts_.push_back({&region, table});
     Node node{.rank = region.info.owner_rank, .incarnation = region.info.incarnation};
-    if (page != nullptr) node.page = read_page(page->payload);
-    if (page != nullptr && !node.page) remark(*page, "is damaged, or of another version");
+    node.counters = read_table_counters(counters_, {.incarnation = node.incarnation,
+                                                    .table = region.info.region,
+                                                    .generation = region.info.generation,
+                                                    .ranks = tables_[table].ranks});
     add_node(tables_[table], std::move(node));
   }
 
@@ -96,24 +95,11 @@ class TableReader {
   }
 
   static void add_node(Table& table, Node node) {
-    if (node.page) {
-      table.made_ns = std::min(table.made_ns.value_or(UINT64_MAX), node.page->created_ns);
-    }
+    if (node.counters)
+      table.made_ns = std::min(table.made_ns.value_or(UINT64_MAX), node.counters->made_ns);
     table.nodes.push_back(std::move(node));
     std::stable_sort(table.nodes.begin(), table.nodes.end(),
                      [](const Node& a, const Node& b) { return a.rank < b.rank; });
-  }
-
-  static const Segment* page_of(const Segment& region, std::span<const Segment* const> segments) {
-    const auto found = std::find_if(segments.begin(), segments.end(), [&](const Segment* s) {
-      return s->info.kind == mapping::MappingKind::published &&
-             s->info.incarnation == region.info.incarnation &&
-             s->info.generation == region.info.generation &&
-             s->info.region.starts_with(kStatisticsPrefix) &&
-             std::string_view(s->info.region).substr(kStatisticsPrefix.size()) ==
-                 region.info.region;
-    });
-    return found == segments.end() ? nullptr : *found;
   }
 
   /// A member's statistics are in its own memory only.
@@ -132,8 +118,8 @@ class TableReader {
       for (const Column& c : table.layout.columns) row.values.push_back(read_column(c, at));
     }
     for (const Node& node : table.nodes) {
-      if (!node.page || index >= node.page->rows.size() || node.rank == row.rank) continue;
-      row.seen.push_back({node.rank, node.page->rows[index]});
+      if (!node.counters || index >= node.counters->rows.size() || node.rank == row.rank) continue;
+      row.seen.push_back({node.rank, node.counters->rows[index]});
     }
     row.age_ns = age_of(table, row);
     return row;
@@ -159,8 +145,9 @@ class TableReader {
 
   static std::uint64_t last_push(const Table& table, const Row& row) {
     const Node* owner = table.node(row.rank);
-    const bool known = owner != nullptr && owner->page && row.row < owner->page->rows.size();
-    return known ? owner->page->rows[row.row].refreshed_ns : 0;
+    const bool known =
+        owner != nullptr && owner->counters && row.row < owner->counters->rows.size();
+    return known ? owner->counters->rows[row.row].refreshed_ns : 0;
   }
 
   static std::uint64_t slowest_pull(const Table& table, const Row& row) {
@@ -175,10 +162,10 @@ class TableReader {
   /// Whether a node holds another one for failed.
   static bool is_lost_to(const Table& table, Rank rank, Rank other) {
     const Node* node = table.node(rank);
-    if (node == nullptr || !node->page) return false;
-    return std::any_of(node->page->rows.begin(), node->page->rows.end(), [&](const RowStatus& r) {
-      return r.rank == other && r.state > RowState::behind;
-    });
+    if (node == nullptr || !node->counters) return false;
+    return std::any_of(
+        node->counters->rows.begin(), node->counters->rows.end(),
+        [&](const RowStatus& r) { return r.rank == other && r.state > RowState::behind; });
   }
 
   static std::size_t stride_of(const Layout& layout) {
@@ -191,6 +178,7 @@ class TableReader {
                                    segment.info.group, what));
   }
 
+  const std::vector<MemberCounter>& counters_;
   std::uint64_t now_ns_;
   std::vector<std::string>& remarks_;
   std::vector<Table> tables_;
@@ -227,9 +215,10 @@ std::optional<TableDescription> parse_description(std::string_view text) {
   return description;
 }
 
-std::vector<Table> read_tables(std::span<const Segment* const> segments, std::uint64_t now_ns,
+std::vector<Table> read_tables(std::span<const Segment* const> segments,
+                               const std::vector<MemberCounter>& counters, std::uint64_t now_ns,
                                std::vector<std::string>& remarks) {
-  return TableReader(now_ns, remarks).read(segments);
+  return TableReader(counters, now_ns, remarks).read(segments);
 }
 
 }  // namespace dunlin::top

@@ -6,8 +6,8 @@
 
 #include <dunlin/group.hpp>
 
+#include "top/counters_text.hpp"
 #include "top/format.hpp"
-#include "top/published_text.hpp"
 
 namespace dunlin::top {
 namespace {
@@ -134,18 +134,18 @@ Health state_of(const Sample& sample, const Row& row) {
 }
 
 /// The counter of the operations by which a node keeps its table fresh.
-const Counter& refreshes(const Table& table, const StatisticsSample& page) {
-  return table.refresh == Refresh::writes ? page.pushes : page.pulls;
+const Counter& refreshes(const Table& table, const TableSample& sample) {
+  return table.refresh == Refresh::writes ? sample.pushes : sample.pulls;
 }
 
 std::vector<std::string> row_cells(const Sample& sample, const Group& group, const Table& table,
                                    const Row& row, const Page& page) {
   const Node* owner = table.node(row.rank);
-  const bool counted_here = owner != nullptr && owner->page;
+  const bool counted_here = owner != nullptr && owner->counters;
   std::vector<std::string> cells{
       std::to_string(row.row), printable(group.name_of(row.rank)), state_of(sample, row).text,
       row.age_ns ? duration_text(*row.age_ns) : std::string(kUnknown),
-      counted_here ? rate_text(refreshes(table, *owner->page).per_s) : std::string(kUnknown)};
+      counted_here ? rate_text(refreshes(table, *owner->counters).per_s) : std::string(kUnknown)};
   for (std::size_t i = 0; i < table.layout.columns.size(); ++i) {
     cells.push_back(i < row.values.size() ? values_text(table.layout.columns[i], row.values[i],
                                                         most_value_width(page))
@@ -193,9 +193,9 @@ void print_predicates(std::vector<Line>& to, const Group& group, const Table& ta
   std::size_t shown = 0;
   std::uint64_t registered = 0;
   for (const Node& node : table.nodes) {
-    if (!node.page) continue;
-    registered += node.page->predicates_registered;
-    for (const PredicateSample& p : node.page->predicates) {
+    if (!node.counters) continue;
+    registered += node.counters->predicates_registered;
+    for (const PredicateSample& p : node.counters->predicates) {
       ++shown;
       const std::size_t width = page.width == SIZE_MAX ? SIZE_MAX : kMostNameWidth;
       predicates.add_row({printable(group.name_of(node.rank)), shortened(printable(p.name), width),
@@ -303,11 +303,7 @@ std::vector<Line> describe_group(const Sample& sample, const Group& group, const
   print_members(lines, sample, group, page);
   for (const Table& table : group.tables) print_table(lines, sample, group, table, page);
   if (group.tables.empty()) lines.push_back({"  it has no tables", Style::faint});
-  for (const Space& space : group.spaces) print_space(lines, group, space, page);
-  for (const StoreSample& store : group.stores) print_store(lines, group, store, page);
-  for (const ContainersSample& containers : group.containers)
-    print_containers(lines, group, containers, page);
-  print_relays(lines, group, page);
+  print_counters(lines, group, page);
   return lines;
 }
 
@@ -323,11 +319,7 @@ std::vector<Line> describe_groups(const Sample& sample, const Page& page) {
       tables += fmt::format("{} ({})", printable(table.name), counted(table.ranks.size(), "row"));
     }
     if (tables.empty()) tables = "  it has no tables";
-    for (const Space& space : group.spaces) tables += ", segment space " + printable(space.name);
-    for (const StoreSample& store : group.stores) tables += ", store " + printable(store.name);
-    for (const ContainersSample& containers : group.containers)
-      tables += ", containers of channel " + printable(containers.name);
-    for (const RelaySample& relay : group.relays) tables += ", relay " + printable(relay.name);
+    for (const std::string& object : counted_objects(group)) tables += ", " + object;
     lines.push_back({shortened(std::move(tables), page.width)});
   }
   return lines;

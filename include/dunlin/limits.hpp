@@ -35,7 +35,7 @@ inline constexpr std::size_t kMessageRingBytes = 4096;  // per pair and directio
 inline constexpr std::uint32_t kMaxChannels = 64;       // of active messages
 
 // table
-inline constexpr std::size_t kMaxTableNameBytes = kMaxRegionNameBytes - 6;  // for "stats:"
+inline constexpr std::size_t kMaxTableNameBytes = 58;  // printable ASCII
 inline constexpr std::size_t kMaxColumns = 32;
 inline constexpr std::size_t kMaxRowBytes = std::size_t{1} << 24;
 inline constexpr std::size_t kMaxEntryBytes = kCacheLineBytes;  // of a Cell

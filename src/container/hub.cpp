@@ -123,7 +123,7 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       progress(its_progress),
       fabric(its_progress.fabric()),
       options(its_options),
-      page(fabric, options.channel),
+      counters(fabric, options.channel),
       attention(*this),
       channel_(progress, checked_channel(its_options.channel),
                [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
@@ -215,7 +215,7 @@ std::size_t Hub::poll_part() {
   attention.poll();
   std::size_t done = channel_.poll();
   for (const auto& [id, container] : served) done += container->poll_part();
-  page.show(done, progress.in_flight());
+  counters.show(progress.in_flight());
   return done;
 }
 

@@ -11,7 +11,7 @@
 #include <dunlin/container/containers.hpp>
 
 #include "container/attention.hpp"
-#include "container/statistics_page.hpp"
+#include "container/counters.hpp"
 #include "container/style_choice.hpp"
 #include "remote/control_channel.hpp"
 
@@ -96,7 +96,7 @@ struct Hub final : remote::Part {
   std::map<std::uint64_t, Served*> served;
   std::string broken_promise;  // the last
   std::string why_refused;     // the last
-  StatisticsPage page;
+  HubCounters counters;
   Attention attention;  // of this member, and of those that it asks
 
  private:

@@ -143,7 +143,7 @@ void MapCore::prefetch(const void* key) const noexcept {
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
   if (state_->hub.fabric.is_forked()) return {.status = remote::Status::stopped};
-  state_->line.count(container_page::Way::served);
+  ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return {.status = remote::Status::broken_promise};
   return state_->local(call, promise, payload);

@@ -182,9 +182,6 @@ struct MapState final : Served {
   std::size_t poll_part() override;
   void members_changed() override;
   void mend_of_the_dead(std::uint32_t level, std::uint32_t slot);
-  [[nodiscard]] container_page::Kind kind() const noexcept {
-    return spec.value_bytes == 0 ? container_page::Kind::set : container_page::Kind::map;
-  }
   [[nodiscard]] std::uint64_t own_slots() const noexcept;
   /// Counts a further piece of the own part; how many elements the last complete count has found.
   [[nodiscard]] std::uint64_t count_piece() noexcept;
@@ -235,10 +232,11 @@ struct MapState final : Served {
   struct Census {
     std::uint32_t level = 0, slot = 0;  // that comes next
     std::uint64_t so_far = 0;
-    std::uint64_t elements = container_page::kUnknown;  // of the last complete count
+    std::uint64_t elements = SharedCounter::kUnknown;  // of the last complete count
   };
   Census census;
-  PageLine line{hub.page, kind(), spec.name, own_slots(), [this] { return count_piece(); }};
+  ContainerCounters counters{hub.counters, spec.value_bytes == 0 ? "set" : "map", spec.name,
+                             own_slots(), [this] { return count_piece(); }};
   std::unique_ptr<ValuePool> values;  // for long ones; or null
 };
 

@@ -31,7 +31,7 @@ void MapState::grow() {
     return;
   }
   known[self] = tables();
-  line.set_capacity(own_slots());
+  counters.capacity.set(own_slots());
   memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
 }
 

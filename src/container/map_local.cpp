@@ -124,7 +124,7 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});
   }
-  line.count(container_page::Way::served);
+  ++counters.served;
   std::memcpy(payload.data(), content.data(), content.size());
   const auto promise = static_cast<Promise>(head.flag);
   const MapApplied result =

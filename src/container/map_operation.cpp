@@ -140,7 +140,7 @@ bool MapState::choose(MapOperation& op) noexcept {
       hub.look_again_soon();
       return false;
     }
-    line.count(container_page::Way::local);
+    ++counters.local;
     op.found_ = result.found;
     op.finish(result.status);
     return false;
@@ -150,7 +150,7 @@ bool MapState::choose(MapOperation& op) noexcept {
     return false;
   }
   const bool by_message = op.home_ != self && style_of(op) == Style::message;
-  line.count(by_message ? container_page::Way::by_message : container_page::Way::one_sided);
+  ++(by_message ? counters.by_message : counters.one_sided);
   if (by_message) {
     op.stage_ = Stage::ask;
     return true;

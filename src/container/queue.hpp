@@ -67,7 +67,7 @@ struct QueueState final : Served {
   void rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept;
   [[nodiscard]] bool rested(QueueOperation& op) noexcept;
   [[nodiscard]] Style style_of(const QueueOperation& op) noexcept;
-  void count(const QueueOperation& op, container_page::Way way) noexcept;
+  static void count(const QueueOperation& op, SharedCounter& counter) noexcept;
   void enlist(QueueOperation& op) noexcept;
   void delist(QueueOperation& op) noexcept;
   [[nodiscard]] Reservation* free_reservation();
@@ -146,8 +146,8 @@ struct QueueState final : Served {
   std::vector<Tickets> claimed;
   std::vector<std::uint64_t> unclaimed;  // tickets to be skipped, ascending
 
-  PageLine line{hub.page, container_page::Kind::queue, spec.name, spec.capacity,
-                [this] { return size(); }};
+  ContainerCounters counters{hub.counters, "queue", spec.name, spec.capacity,
+                             [this] { return size(); }};
 };
 
 }  // namespace dunlin::container

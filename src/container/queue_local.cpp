@@ -159,7 +159,7 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});
   }
-  line.count(container_page::Way::served);
+  ++counters.served;
   const auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
   const Local result =

@@ -208,7 +208,7 @@ bool QueueState::choose(QueueOperation& op) noexcept {
       hub.look_again_soon();
       return false;
     }
-    count(op, container_page::Way::local);
+    count(op, counters.local);
     op.count_ = result.count;
     if (result.status == Status::full || result.status == Status::empty)
       find_none(op, result.status, Stage::choose);
@@ -218,7 +218,7 @@ bool QueueState::choose(QueueOperation& op) noexcept {
   }
   if (fails(op)) return false;
   const bool by_message = !is_host() && style_of(op) == Style::message;
-  count(op, by_message ? container_page::Way::by_message : container_page::Way::one_sided);
+  count(op, by_message ? counters.by_message : counters.one_sided);
   if (by_message) {
     op.stage_ = Stage::ask;
   } else if (!op.pushes_) {
@@ -236,8 +236,8 @@ bool QueueState::choose(QueueOperation& op) noexcept {
 }
 
 /// Once for each call, however often it waits.
-void QueueState::count(const QueueOperation& op, container_page::Way way) noexcept {
-  if (op.vain_attempts_ == 0) line.count(way);
+void QueueState::count(const QueueOperation& op, SharedCounter& counter) noexcept {
+  if (op.vain_attempts_ == 0) ++counter;
 }
 
 Style QueueState::style_of(const QueueOperation& op) noexcept {

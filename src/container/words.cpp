@@ -11,28 +11,19 @@ using remote::Status;
 
 namespace container {
 
-namespace {
-
-container_page::Kind kind_of(const std::string& kind) noexcept {
-  if (kind == "counter") return container_page::Kind::counter;
-  return kind == "bloom" ? container_page::Kind::bloom_filter : container_page::Kind::array;
-}
-
-}  // namespace
-
 struct WordsState {
   WordsState(Containers& its_containers, const std::string& kind, const std::string& name,
              std::uint64_t bytes, const std::string& layout, std::uint64_t capacity)
       : containers(its_containers),
         hub(its_containers.hub()),
         site(hub, kind, name, bytes, kind + "\n" + layout),
-        line(hub.page, kind_of(kind), name, capacity, nullptr) {
+        counters(hub.counters, kind, name, capacity, nullptr) {
     site.announce();
   }
   Containers& containers;
   Hub& hub;
   Site site;
-  PageLine line;
+  ContainerCounters counters;
 };
 
 WordsCore::WordsCore(Containers& containers, const std::string& kind, const std::string& name,
@@ -52,7 +43,7 @@ WordsOperation::WordsOperation(WordsCore& words) noexcept
     : ContainerOperation(words.state_->hub), words_(*words.state_) {}
 
 void WordsOperation::begin(Kind kind, Rank home, std::uint64_t offset) noexcept {
-  words_.line.count(container_page::Way::one_sided);
+  ++words_.counters.one_sided;
   kind_ = kind;
   home_ = home;
   offset_ = offset;

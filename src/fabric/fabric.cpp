@@ -61,7 +61,9 @@ Subscription::~Subscription() {
 // --- the fabric ----------------------------------------------------------------------------------
 
 Fabric::Fabric() = default;
-Fabric::~Fabric() = default;
+Fabric::~Fabric() {
+  if (core_ != nullptr) core_->counters_.reset();  // its regions
+}
 
 void Fabric::expel(Rank peer, std::string why, Parting how) {
   const ThreadGuard::Call call(ThreadGuard::of(this));

@@ -12,7 +12,6 @@
 #include "fabric/client_listener.hpp"
 #include "pubsub/channel.hpp"
 #include "relay/session.hpp"
-#include "relay/statistics_page.hpp"
 
 namespace dunlin::relay {
 namespace {
@@ -72,8 +71,8 @@ class Relay::State {
   }
 
   RelayOptions options;
-  RelayCounters counters;
   ClientListener listener;
+  SharedCounters counters;
   std::unordered_map<std::uint64_t, std::unique_ptr<Client>> clients;
   std::string last_parting;
 
@@ -101,7 +100,6 @@ class Relay::State {
   RelayTopics topics_;
   SessionPlace place_;
   Descriptor epoll_;
-  StatisticsPage page_;
   std::uint64_t next_number_ = kListenerTag + 1;
   std::uint32_t polls_until_look_ = 0;
   std::unordered_map<const Session*, Client*> by_session_;
@@ -116,14 +114,14 @@ class Relay::State {
 Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
     : options(std::move(given)),
       listener(options.address, options.port, "choose another place for the relay"),
+      counters(participant.fabric(), text_of(options.address, listener.port()), options),
       participant_(participant),
       secrets_(make_secrets(options.secret)),
       topics_(participant),
       place_{.topics = topics_,
              .options = options,
              .counters = counters,
-             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())},
-      page_(participant.fabric(), text_of(options.address, listener.port()), options) {
+             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
   if (!secrets_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
@@ -161,7 +159,8 @@ std::size_t Relay::State::poll() {
   if (retry_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(retry_at_ns_);
   if (sweep_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(sweep_at_ns_);
   if (life_at_ns_ != UINT64_MAX) participant_.fabric().wake_at(life_at_ns_);
-  page_.show(done, clients.size(), blocked_.size(), counters);
+  counters.clients.set(clients.size());
+  counters.blocked_clients.set(blocked_.size());
   return done;
 }
 
@@ -254,9 +253,9 @@ std::size_t Relay::State::proceed_blocked() {
     if (found == clients.end() || found->second->over) continue;
     Client& client = *found->second;
     client.blocked = false;
-    const std::uint64_t before = counters.published;
+    const std::uint64_t before = counters.published.value();
     proceed(client);
-    if (client.session.blocked() && counters.published == before) continue;
+    if (client.session.blocked() && counters.published.value() == before) continue;
     client.session.mark_due();
     ++done;
   }
@@ -354,14 +353,16 @@ void Relay::State::bury() {
 }
 
 void Relay::State::sweep(std::uint64_t now_ns) {
-  StatisticsPage::Waiting waiting;
+  std::uint64_t waiting = 0, most = 0;
   for (const auto& [number, client] : clients) {
     if (client->over) continue;
     const std::uint64_t bytes = client->connection.waiting();
-    waiting = {.bytes = waiting.bytes + bytes, .most = std::max(waiting.most, bytes)};
+    waiting += bytes;
+    most = std::max(most, bytes);
     check_client(*client, now_ns);
   }
-  page_.note(waiting);
+  counters.waiting_bytes.set(waiting);
+  counters.most_waiting_bytes.set(most);
   const std::uint64_t topics_ns = topics_.let_go(now_ns);
   sweep_at_ns_ = clients.empty() ? topics_ns : now_ns + kSweepNs;
 }
@@ -402,7 +403,7 @@ Waits Relay::waits() { return state_->waits(); }
 std::uint16_t Relay::port() const noexcept { return state_->listener.port(); }
 std::size_t Relay::clients() const noexcept { return state_->clients.size(); }
 std::size_t Relay::relays() const noexcept { return state_->relays(); }
-const RelayCounters& Relay::counters() const noexcept { return state_->counters; }
+RelayCounters Relay::counters() const noexcept { return state_->counters.values(); }
 const std::string& Relay::last_parting() const noexcept { return state_->last_parting; }
 void Relay::close() { state_->close(); }
 

@@ -9,6 +9,7 @@
 #include <dunlin/relay/relay.hpp>
 
 #include "relay/connection.hpp"
+#include "relay/counters.hpp"
 #include "relay/topics.hpp"
 
 /// A relay's service of one client. It reads and writes the connection's buffers, and no socket.
@@ -29,7 +30,7 @@ class Session;
 struct SessionPlace {
   RelayTopics& topics;
   const RelayOptions& options;
-  RelayCounters& counters;
+  SharedCounters& counters;
   std::string name;                // of the member
   std::vector<Session*> due = {};  // that have something to do
 };

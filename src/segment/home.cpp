@@ -336,7 +336,7 @@ std::size_t SegmentState::poll_part() {
     const auto one = next++;  // it may end
     if (go_on_with_copy(Key{one->first}, one->second)) ++done;
   }
-  statistics.show(done, blocks, locks, progress.in_flight());
+  counters.show(done, blocks, locks, progress.in_flight());
   return done;
 }
 

@@ -64,7 +64,7 @@ void SegmentState::advance(SegmentOperation& op) noexcept {
 
 void SegmentState::clean_up(SegmentOperation& op) noexcept {
   KnownSegment* const segment = op.using_ ? known(op.request_.key) : nullptr;
-  statistics.count(counted_as(op.request_.kind));
+  ++counter_of(op.request_.kind);
   if (op.id_ != 0) asked.erase(op.id_);
   op.id_ = 0;
   if (op.node_.valid()) {

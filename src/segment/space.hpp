@@ -12,8 +12,8 @@
 #include <dunlin/segment.hpp>
 
 #include "remote/control_channel.hpp"
+#include "segment/counters.hpp"
 #include "segment/port.hpp"
-#include "segment/statistics_page.hpp"
 
 namespace dunlin {
 
@@ -254,12 +254,12 @@ struct SegmentState final : SegmentPort, remote::Part {
   bool read(SegmentOperation& op, const KnownSegment& segment, std::uint64_t offset, void* to,
             std::size_t bytes) noexcept;
 
-  [[nodiscard]] static space_page::Count counted_as(SegmentOperation::Kind kind) noexcept {
+  [[nodiscard]] SharedCounter& counter_of(SegmentOperation::Kind kind) noexcept {
     using Kind = SegmentOperation::Kind;
-    return kind == Kind::get    ? space_page::Count::gets
-           : kind == Kind::put  ? space_page::Count::puts
-           : kind == Kind::lock ? space_page::Count::locks
-                                : space_page::Count::others;
+    return kind == Kind::get    ? counters.gets
+           : kind == Kind::put  ? counters.puts
+           : kind == Kind::lock ? counters.locks
+                                : counters.others;
   }
 
   // --- home and directory: home.cpp --------------------------------------------------------------
@@ -343,7 +343,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::unordered_map<std::uint64_t, SegmentOperation*> asked;
   std::uint64_t next_id = 1;
   Rank turn;
-  SpaceStatistics statistics{fabric, options.name};
+  SpaceCounters counters{fabric, options.name};
 };
 
 }  // namespace dunlin

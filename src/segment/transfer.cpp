@@ -115,7 +115,7 @@ bool SegmentState::begin_at_once(SegmentOperation& op,
     op.request_.offset = request.offset;
     op.outcome_ = {.key = request.key};
     op.begin_and_end(Status::ok);
-    statistics.count(counted_as(request.kind));
+    ++counter_of(request.kind);
     return true;
   }
   op.reset(request);

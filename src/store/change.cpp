@@ -57,7 +57,7 @@ bool State::locked(StoreOperation& op) noexcept {
   if (work.kind == Kind::reap) return end(op, Status::ok);
   if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
     return end(op, Status::ok);
-  ++seen.lock_waits;
+  ++counters.lock_waits;
   if (is_copy(work.kind) && work.kind != Kind::take_chain && work.home < work.first &&
       work.rest.times >= kTriesOfCopy)
     return end(op, Status::busy);
@@ -121,7 +121,7 @@ bool State::decide(StoreOperation& op) noexcept {
       (work.kind == Kind::reap && op.found_) ||
       (work.kind == Kind::evict && slot_word::location_of(work.slot.word) != work.victim);
   if (!work.present || stays) return leave(op, Status::ok);
-  if (work.kind == Kind::reap) ++seen.expired;
+  if (work.kind == Kind::reap) ++counters.expired;
   cancel_blocks(work);
   op.changed_ = op.found_ || work.kind == Kind::drop_stray;  // one that has expired, too
   op.version_ = 0;

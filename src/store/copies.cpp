@@ -354,7 +354,7 @@ void Copies::end(Lane& lane) {
   lacks_room_ = lacks_room_ || status == Status::no_room || status == Status::full;
   if (!lane.is_raising) {
     if (status == Status::ok)
-      ++state_.seen.copies_restored;
+      ++state_.counters.copies_restored;
     else
       has_failed_ = true;
     return;

@@ -406,7 +406,7 @@ void Departure::depart() {
   state_.lose_counts(state_.drop_entries(
       at, departed_depth::make(to_, depth),
       [&](std::uint64_t hash) { return !state_.has_copies() || move_.moves(hash); }));
-  state_.seen.keys_moved += move_.keys();
+  state_.counters.keys_moved += move_.keys();
   position_ = move_.end();
   state_.learn_move(own, position_, to_);
   memory::store(word_at(state_.index.memory().data() + kMovedAt), position_);

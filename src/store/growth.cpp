@@ -211,7 +211,7 @@ void Growth::split() {
   unlock(main, version + 1);
   buckets_needed_ = 0;
   set_most_keys();
-  ++state_.seen.splits;
+  ++state_.counters.splits;
 }
 
 void Growth::unlock(std::byte* main, std::uint64_t version) noexcept {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -99,14 +98,25 @@ std::uint64_t State::evictions() const noexcept {
 }
 
 StoreStatistics State::statistics() const {
-  StoreStatistics all = seen;
-  const auto count_of = [&](Kind kind) { return begun[static_cast<std::size_t>(kind)]; };
-  all.gets = count_of(Kind::get) + count_of(Kind::read);
-  all.changes = std::accumulate(begun.begin(), begun.end(), std::uint64_t{0}) - all.gets -
-                count_of(Kind::count) - count_of(Kind::evict) - count_of(Kind::reap) -
-                count_of(Kind::restore) - count_of(Kind::copy_put) - count_of(Kind::copy_erase) -
-                count_of(Kind::raise_copy) - count_of(Kind::take_chain) -
-                count_of(Kind::drop_stray) - count_of(Kind::leave) - count_of(Kind::take_keys);
+  const StoreCounters& seen = counters;
+  StoreStatistics all{.gets = seen.gets.value(),
+                      .changes = seen.puts.value() + seen.erases.value() + seen.expiries.value() +
+                                 seen.holds.value(),
+                      .cache_hits = seen.cache_hits.value(),
+                      .cache_misses = seen.cache_misses.value(),
+                      .cache_stale = seen.cache_stale.value(),
+                      .bucket_reads = seen.bucket_reads.value(),
+                      .entry_reads = seen.entry_reads.value(),
+                      .read_again = seen.read_again.value(),
+                      .lock_waits = seen.lock_waits.value(),
+                      .marks = seen.marks.value(),
+                      .waits_for_room = seen.waits_for_room.value(),
+                      .expired = seen.expired.value(),
+                      .splits = seen.splits.value(),
+                      .repaired_locks = seen.repaired_locks.value(),
+                      .repaired_entries = seen.repaired_entries.value(),
+                      .keys_moved = seen.keys_moved.value(),
+                      .copies_restored = seen.copies_restored.value()};
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;

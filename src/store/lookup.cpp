@@ -41,7 +41,7 @@ void State::begin_lookup(Work& work) noexcept {
   if (work.kind == Kind::read) return;
   const std::uint64_t cached = work.tries == 0 ? cache.find(work.hash) : 0;
   if (cached == 0) {
-    ++seen.cache_misses;
+    ++counters.cache_misses;
     return;
   }
   work.from_cache = true;
@@ -67,7 +67,7 @@ bool State::read_bucket(StoreOperation& op) noexcept {
 bool State::bucket_read(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   ++op.bucket_reads_;
-  ++seen.bucket_reads;
+  ++counters.bucket_reads;
   take_clock(work);
   if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
   if (work.buckets == 1) {
@@ -156,10 +156,10 @@ bool State::next_candidate(StoreOperation& op) noexcept {
 bool State::look_again(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   if (work.from_cache) {
-    ++seen.cache_stale;
+    ++counters.cache_stale;
     cache.erase(work.hash);
   } else {
-    ++seen.read_again;
+    ++counters.read_again;
   }
   ++work.tries;
   begin_lookup(work);
@@ -197,7 +197,7 @@ bool State::read_entry(StoreOperation& op) noexcept {
 bool State::entry_read(StoreOperation& op) noexcept {
   Work& work = *op.work_;
   ++op.entry_reads_;
-  ++seen.entry_reads;
+  ++counters.entry_reads;
   take_clock(work);
   const Place& place = work.places[work.candidate];
   const Location location = slot_word::location_of(place.word);
@@ -233,7 +233,7 @@ bool State::is_found(StoreOperation& op) noexcept {
   work.present = true;
   op.ttl_ns_ = ttl_of(work.home, work.head.expiry_ns);
   op.found_ = op.ttl_ns_ != 0;
-  if (work.from_cache) ++seen.cache_hits;
+  if (work.from_cache) ++counters.cache_hits;
   if (op.found_) {
     op.version_ = work.head.version;
     if (needs_value(work.kind)) {

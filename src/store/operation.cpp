@@ -92,7 +92,7 @@ void State::prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const
   work.stage = kind == Kind::count ? Stage::count : waits(kind) ? Stage::leave : Stage::attach;
   const bool too_large = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (too_large) work.end_status = Status::too_long;
-  ++begun[static_cast<std::size_t>(kind)];
+  ++counter_of(kind);
 }
 
 void State::rewind(StoreOperation& op) noexcept {

@@ -40,7 +40,7 @@ void State::repair_chain(std::byte* main) noexcept {
   // A version that readers may have seen is never given again.
   memory::store(word_at(main + kVersionAt), version + 1);
   memory::store(word_at(main + kLockAt), 0);
-  ++seen.repaired_locks;
+  ++counters.repaired_locks;
 }
 
 /// An entry whose end was marked, and nothing more, ends, or comes back; one that is half written
@@ -53,7 +53,7 @@ void State::repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noe
   const auto unlink = [&] {
     memory::store(word_at(slot + kWordBytes), 0);
     memory::store(word_at(slot), 0);
-    ++seen.repaired_entries;
+    ++counters.repaired_entries;
   };
   if (entry == nullptr) return unlink();
   Image image;
@@ -67,7 +67,7 @@ void State::repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noe
   }
   if (state_of(head.guard) == EntryState::moved) {
     memory::store(word_at(entry), guard_of(incarnation, EntryState::live));
-    ++seen.repaired_entries;
+    ++counters.repaired_entries;
   }
   if (is_sound(head) && entry_bytes(head) <= block_bytes(location) &&
       checksum_of(image.data(), head, location) == head.checksum) {
@@ -86,7 +86,7 @@ void State::repair_slot(Rank owner, std::byte* slot, std::uint64_t& version) noe
   std::memcpy(image.data(), whole, bytes);
   memory::place(entry + kWordBytes, image.data() + kWordBytes, bytes - kWordBytes);
   version = std::max(version, redone.version);
-  ++seen.repaired_entries;
+  ++counters.repaired_entries;
 }
 
 /// The newest of the owner's records for that entry.

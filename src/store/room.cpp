@@ -67,7 +67,7 @@ Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
   if (since_ns == 0) since_ns = now;
   if (asked_at == 0 || now - asked_at > kAskAgainNs) {
     asked_at = now;
-    ++seen.waits_for_room;
+    ++counters.waits_for_room;
     room->channel.send(
         rank,
         RoomMessage{.request = RoomRequest::ask, .is_large = is_large, .size_class = size_class});
@@ -153,7 +153,7 @@ void State::mark(const Work& work) noexcept {
   const Operation mark = pool.mark({work.home, location.size_class, location.offset});
   if (fabric.post(mark).refusal != Refusal::none) return;  // the next get will
   known = tag;
-  ++seen.marks;
+  ++counters.marks;
 }
 
 }  // namespace dunlin::store

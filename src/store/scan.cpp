@@ -249,7 +249,7 @@ bool State::scan_entries_read(StoreScan& scan) noexcept {
                       entry + kEntryHeadBytes + head.key_bytes + value_bytes);
   }
   if (work.pending == 0) return scan_next(scan);
-  ++seen.read_again;
+  ++counters.read_again;
   work.stage = ScanStage::bucket;
   if (++work.tries < kTriesAtOnce) return true;
   begin_rest(work.rest);

@@ -91,6 +91,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       cache(*held_cache) {
   check(options);
   progress.check_is_only("store '" + options.name + "'", "store:" + options.name);
+  counters.cache_slots.set(cache.slots());
   std::uint64_t main_headers = 0;
   std::size_t large_bytes = 0, index_bytes = kIndexHeaderBytes, small_bytes = 0;
   if (is_home) {
@@ -368,7 +369,7 @@ std::size_t State::poll_part() {
   if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
   done += take_told();
   if (is_home) done += do_duties();
-  page.show(*this);
+  counters.in_flight.set(progress.in_flight());
   return done;
 }
 
@@ -386,7 +387,7 @@ std::size_t State::do_duties() {
     small->take_back_empty();
     large->take_back_empty();
     growth->look_at_share();
-    page.look_at_part(*this);
+    counters.part->look(*this);
   }
   fabric.wake_at(next_duty_ns);  // each time: an earlier wake has made it forget this one
   return done;

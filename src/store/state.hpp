@@ -18,6 +18,7 @@
 #include "store/arrival.hpp"
 #include "store/cache.hpp"
 #include "store/copies.hpp"
+#include "store/counters.hpp"
 #include "store/departure.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
@@ -26,7 +27,6 @@
 #include "store/reaper.hpp"
 #include "store/scan_work.hpp"
 #include "store/shedding.hpp"
-#include "store/statistics_page.hpp"
 #include "store/transaction.hpp"
 #include "store/work.hpp"
 
@@ -328,6 +328,7 @@ struct State final : remote::Part {
   [[nodiscard]] StoreStatistics statistics() const;
   [[nodiscard]] std::string describe_moves() const;
   [[nodiscard]] std::uint64_t evictions() const noexcept;
+  [[nodiscard]] SharedCounter& counter_of(Kind kind) noexcept;
   void for_each_local(const std::function<void(const StoreEntry& entry)>& see);
   void see_bucket(const std::byte* main, const std::byte* bucket,
                   const std::function<void(const StoreEntry&)>& see);
@@ -460,9 +461,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool moves_keys() const noexcept { return options.eviction == Eviction::none; }
   Subscription subscription;
   std::shared_ptr<LocationCache> held_cache;
-  LocationCache& cache;                       // of this store, or of several threads' stores
-  std::array<std::uint64_t, kKinds> begun{};  // calls, by kind
-  StoreStatistics seen;                       // but for what statistics() looks up
+  LocationCache& cache;  // of this store, or of several threads' stores
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
   std::vector<std::unique_ptr<Work>> spare;
@@ -479,7 +478,7 @@ struct State final : remote::Part {
   std::unique_ptr<Reaper> reaper;  // of a home
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;
-  StatisticsPage page{fabric, options.name, is_home};
+  StoreCounters counters{fabric, options.name, is_home};
 };
 
 }  // namespace dunlin::store

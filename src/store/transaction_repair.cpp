@@ -65,7 +65,7 @@ void State::redo_transaction(std::uint64_t lock, const Place& main) noexcept {
     std::memcpy(&item, record.data() + sizeof head + i * sizeof item, sizeof item);
     if (item.chain == main.encoded() && item.at != 0) redo_item(item);
   }
-  ++seen.repaired_entries;
+  ++counters.repaired_entries;
 }
 
 /// As the writer would have done it; once or again.

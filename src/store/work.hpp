@@ -69,7 +69,6 @@ enum class Kind : std::uint8_t {
 [[nodiscard]] constexpr bool waits(Kind kind) noexcept {
   return kind == Kind::leave || kind == Kind::take_keys;
 }
-inline constexpr std::size_t kKinds = static_cast<std::size_t>(Kind::hold) + 1;
 
 enum class Stage : std::uint8_t {
   attach,  // know the shape of the home's index

@@ -8,10 +8,10 @@
 #include "assert.hpp"
 #include "fabric/hash.hpp"
 #include "fault_injection.hpp"
+#include "table/counters.hpp"
 #include "table/outbox.hpp"
 #include "table/puller.hpp"
 #include "table/row_copy.hpp"
-#include "table/statistics_page.hpp"
 
 namespace dunlin {
 namespace {
@@ -95,13 +95,11 @@ TableCore::TableCore(Fabric& fabric, Layout layout, InitialRow initial, TableOpt
   choose_members();
   plan_whole_row();
   const std::size_t rows = options_.members.size();
-  // The statistics page first: an error must come before a region is counted, or our next table of
-  // this name would be of another generation than our peers'.
-  page_ = std::make_unique<TableStatisticsPage>(fabric_, options_.name, layout_, stride_bytes_,
-                                                options_, my_row_);
   region_ = fabric_.allocate(region_spec());
-  published_passes_ = page_->passes();
-  detector_.publish_on(*page_);
+  counters_ = std::make_unique<TableCounters>(fabric_, options_.name, fabric_.generation(region_),
+                                              rows, my_row_);
+  published_passes_ = &counters_->passes_word();
+  detector_.show_in(*counters_);
   states_.assign(rows, RowState::waiting);
   list_pushed_.assign(rows * list_columns_.size(), 0);
   newest_sent_.assign(rows * stamped_entries_, 0);
@@ -253,7 +251,7 @@ PushItem TableCore::item(std::size_t offset, std::size_t bytes, ColumnKind kind)
 
 void TableCore::set_state(std::size_t row, RowState state) noexcept {
   states_[row] = state;
-  page_->publish_state(row, state, fabric_.recent_ns());
+  counters_->show_state(row, state, fabric_.recent_ns());
 }
 
 void TableCore::update_targets() {
@@ -340,7 +338,7 @@ std::size_t TableCore::attend() {
   attention_ = puller_ != nullptr;
   std::size_t done = notices_.empty() ? 0 : deliver_notices();
   if (ready_.size() < targets_.size()) done += catch_up_all();
-  if (puller_) puller_->pull(targets_, options_.members, rows_, *page_);
+  if (puller_) puller_->pull(targets_, options_.members, rows_, *counters_);
   return done;
 }
 

@@ -7,7 +7,7 @@
 
 #include "assert.hpp"
 #include "fabric/thread_guard.hpp"
-#include "table/statistics_page.hpp"
+#include "table/counters.hpp"
 
 namespace dunlin {
 
@@ -53,6 +53,8 @@ Detector::Detector(Fabric& fabric) noexcept : fabric_(fabric), costs_(fabric.cpu
 Detector::~Detector() {
   const std::vector<PredicatePointer> last = std::move(predicates_);
   predicates_.clear();
+  for (const PredicatePointer& p : last)
+    if (counters_ != nullptr) counters_->hide(*p);
 }
 
 std::size_t Detector::size() const noexcept {
@@ -72,7 +74,7 @@ std::uint64_t Detector::add(PredicatePointer predicate) {
   p.first_pass = passes_ + 1;
   p.firings = &p.own_firings;
   predicates_.push_back(std::move(predicate));
-  if (page_ != nullptr) page_->publish(p, passes_);
+  if (counters_ != nullptr) counters_->show(p);
   return p.id;
 }
 
@@ -133,7 +135,7 @@ void Detector::sweep() noexcept {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < predicates_.size(); ++i) {
     if (predicates_[i]->removed) {
-      if (page_ != nullptr) page_->withdraw(*predicates_[i]);
+      if (counters_ != nullptr) counters_->hide(*predicates_[i]);
       gone.push_back(std::move(predicates_[i]));
     } else {
       if (kept != i) predicates_[kept] = std::move(predicates_[i]);

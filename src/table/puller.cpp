@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "table/statistics_page.hpp"
+#include "table/counters.hpp"
 
 namespace dunlin {
 
@@ -35,11 +35,11 @@ Puller::~Puller() {
 }
 
 void Puller::pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
-                  std::span<const std::byte* const> rows, TableStatisticsPage& page) noexcept {
+                  std::span<const std::byte* const> rows, TableCounters& counters) noexcept {
   now_ns_ = interval_ns_ == 0 ? 0 : fabric_.now_ns();
   batch_.clear();
   for (const std::uint32_t row : targets) {
-    advance(row, members[row], const_cast<std::byte*>(rows[row]), page);
+    advance(row, members[row], const_cast<std::byte*>(rows[row]), counters);
   }
   post_batch();
   // Pulls under way will be polled for, and rows that have arrived by now are for the next poll;
@@ -68,7 +68,7 @@ void Puller::post_batch() noexcept {
 }
 
 void Puller::advance(std::uint32_t row, Rank peer, std::byte* into,
-                     TableStatisticsPage& page) noexcept {
+                     TableCounters& counters) noexcept {
   Pull& pull = pulls_[row];
   if (!pull.done.finished()) return;
   if (pull.done.failed()) {
@@ -85,7 +85,7 @@ void Puller::advance(std::uint32_t row, Rank peer, std::byte* into,
       [[fallthrough]];
     case Step::begins:
       take_in(pull, into);
-      page.publish_pull(row, fabric_.recent_ns());
+      counters.count_pull(row, fabric_.recent_ns());
       pull.step = Step::idle;
   }
   if (!due(pull)) return;

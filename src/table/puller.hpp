@@ -13,7 +13,7 @@
 
 namespace dunlin {
 
-class TableStatisticsPage;
+class TableCounters;
 
 /// Refresh::reads: fetches the peers' rows into private memory, all in parallel, and copies what
 /// has arrived whole into the table. Each row is fetched again as soon as it has arrived and the
@@ -31,7 +31,7 @@ class Puller {
   /// Takes in the rows that have arrived and fetches those that are due. `rows` are where the table
   /// keeps its rows.
   void pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
-            std::span<const std::byte* const> rows, TableStatisticsPage& page) noexcept;
+            std::span<const std::byte* const> rows, TableCounters& counters) noexcept;
 
  private:
   enum class Step : std::uint8_t { idle, ends, row, begins };
@@ -43,7 +43,7 @@ class Puller {
     std::vector<row_copy::ListGuard> guards;
   };
 
-  void advance(std::uint32_t row, Rank peer, std::byte* into, TableStatisticsPage& page) noexcept;
+  void advance(std::uint32_t row, Rank peer, std::byte* into, TableCounters& counters) noexcept;
   void post_batch() noexcept;
   void start(std::uint32_t row, Rank peer, Step step) noexcept;
   void read(Pull& pull, std::uint32_t row, Rank peer, std::size_t offset, void* to,

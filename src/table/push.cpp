@@ -5,9 +5,9 @@
 
 #include "assert.hpp"
 #include "fabric/thread_guard.hpp"
+#include "table/counters.hpp"
 #include "table/outbox.hpp"
 #include "table/row_copy.hpp"
-#include "table/statistics_page.hpp"
 
 /// How parts of the own row become operations (TAB-T2, TAB-T3; docs/table.md, "Publishing"). Of a
 /// stamped entry the newest value goes into that slot of the peer's which does not hold the newest
@@ -141,7 +141,7 @@ class TableCore::Batch {
 
 Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) noexcept {
   DUNLIN_ONE_THREAD(&fabric_);
-  page_->publish_pushes(++pushes_, fabric_.recent_ns());
+  counters_->count_push(fabric_.recent_ns());
   if (options_.refresh == Refresh::reads) return {};  // the others fetch it
   Batch batch(*this, completion);
   for (const PushItem& item : items) {
@@ -157,7 +157,7 @@ Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) 
 Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const PushItem> items,
                           Completion* completion) noexcept {
   DUNLIN_ONE_THREAD(&fabric_);
-  page_->publish_pushes(++pushes_, fabric_.recent_ns());
+  counters_->count_push(fabric_.recent_ns());
   if (options_.refresh == Refresh::reads) return {};
   const auto state = [&](std::uint32_t row) {
     return row < states_.size() ? states_[row] : RowState::failed;

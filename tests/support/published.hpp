@@ -1,35 +1,40 @@
 #pragma once
 
-#include <memory>
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <dunlin/fabric.hpp>
 
+#include "fabric/counters/reader.hpp"
 #include "fabric/mapping/observer.hpp"
 
 namespace dunlin::test {
 
-/// The region that a member of a group on this host publishes under that name, mapped as an
-/// observer maps it; null if there is none.
-inline std::shared_ptr<const mapping::ObservedMapping> published(const Fabric& fabric,
-                                                                 const std::string& region) {
+/// The counters of a member of a group on this host, as an observer sees them.
+inline std::vector<CounterView> counters_of(const Fabric& fabric) {
+  std::vector<CounterView> all;
   for (const mapping::Sighting& sighting : mapping::find_mappings()) {
     if (sighting.info.kind != mapping::MappingKind::published ||
         sighting.info.group != fabric.group() || sighting.info.owner_rank != fabric.rank() ||
-        sighting.info.region != region)
+        sighting.info.region != counter_page::kRegion)
       continue;
-    return std::make_shared<const mapping::ObservedMapping>(sighting);
+    const mapping::ObservedMapping mapped(sighting);
+    std::vector<CounterView> page = read_counters(mapped.memory()).value();
+    std::ranges::move(page, std::back_inserter(all));
   }
-  return nullptr;
+  return all;
 }
 
-/// The same, as a page of this type.
-template <class Page>
-std::shared_ptr<const Page> published_page(const Fabric& fabric, const std::string& region) {
-  auto mapped = published(fabric, region);
-  if (mapped == nullptr || mapped->memory().size() < sizeof(Page)) return nullptr;
-  const auto* const page = reinterpret_cast<const Page*>(mapped->memory().data());
-  return {std::move(mapped), page};
+/// One of them, of one word; nothing if it is not there. `labels`: all, or the first ones.
+inline std::optional<std::uint64_t> counter_of(const Fabric& fabric, std::string_view name,
+                                               std::string_view labels = {}) {
+  for (const CounterView& view : counters_of(fabric))
+    if (view.name == name && view.labels.starts_with(labels)) return view.words.front();
+  return std::nullopt;
 }
 
 }  // namespace dunlin::test

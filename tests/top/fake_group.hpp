@@ -5,13 +5,15 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dunlin/table/layout.hpp>
 
+#include "fabric/counters/counters.hpp"
 #include "fabric/mapping/base.hpp"
-#include "table/statistics_page_format.hpp"
 #include "top/sample.hpp"
 
 /// A group whose segments are in our own memory, for `dunlin top` to look at.
@@ -46,60 +48,76 @@ class FakeMemory {
 /// One member with one table; its three segments.
 class FakeMember {
  public:
+  static constexpr const char* kLabels = "table=load\ngeneration=1";
+
   FakeMember(Rank rank, std::uint32_t members, std::string group = "rack7")
       : rank_(rank),
         members_(members),
         group_(std::move(group)),
         base_(sizeof(mapping::Base)),
         region_(members * sizeof(FakeRow)),
-        page_(statistics_page::total_bytes(members)) {
+        page_(sizeof(counter_page::Page)) {
     for (Rank i = 0; i < members; ++i) new (&row(i)) FakeRow;
-    statistics_page::Header& h = header();
-    h.magic = statistics_page::kMagic;
-    h.version = statistics_page::kVersion;
-    h.rows = members;
-    h.my_row = rank;
-    h.row_bytes = h.stride_bytes = sizeof(FakeRow);
-    h.rows_offset = statistics_page::rows_offset();
-    h.predicates_offset = statistics_page::predicates_offset(members);
-    h.predicate_slots = kMaxPublishedPredicates;
-    for (Rank i = 0; i < members; ++i) {
-      status(i).rank = i;
+    counters().magic = counter_page::kMagic;
+    counters().version = counter_page::kVersion;
+    for (Rank i = 0; i < members; ++i)
       set_state(i, i == rank ? RowState::own : RowState::connected);
-    }
   }
 
   FakeRow& row(std::size_t i) { return reinterpret_cast<FakeRow*>(region_.data())[i]; }
   FakeRow& mine() { return row(rank_); }
-  statistics_page::Header& header() {
-    return *reinterpret_cast<statistics_page::Header*>(page_.data());
-  }
-  statistics_page::Row& status(std::size_t i) {
-    return reinterpret_cast<statistics_page::Row*>(page_.data() +
-                                                   statistics_page::rows_offset())[i];
-  }
-  void set_state(std::size_t i, RowState state) {
-    status(i).state = static_cast<std::uint32_t>(state);
-  }
-  statistics_page::PredicateSlot& predicate(std::size_t i) {
-    return reinterpret_cast<statistics_page::PredicateSlot*>(
-        page_.data() + statistics_page::predicates_offset(members_))[i];
-  }
   mapping::Base& base() { return *reinterpret_cast<mapping::Base*>(base_.data()); }
+  counter_page::Page& counters() { return *reinterpret_cast<counter_page::Page*>(page_.data()); }
   [[nodiscard]] const FakeMemory& page() const { return page_; }
   [[nodiscard]] const FakeMemory& region() const { return region_; }
 
-  void show_predicate(std::size_t slot, std::uint64_t id, const std::string& name,
-                      PredicateKind kind, std::uint64_t firings, std::uint64_t first_pass = 1) {
-    statistics_page::PredicateSlot& p = predicate(slot);
-    p.id = id;
-    p.kind = static_cast<std::uint32_t>(kind);
-    p.firings = firings;
-    p.first_pass = first_pass;
-    p.triggers = 1;
-    p.name = {};
-    std::memcpy(p.name.data(), name.data(), name.size());
-    ++header().predicates;
+  /// The words of the counter of that name and these labels, which is added if there is none.
+  std::span<std::uint64_t> counter(const std::string& name, const std::string& labels,
+                                   CounterKind kind = CounterKind::level, std::uint32_t words = 1) {
+    for (counter_page::Record& d : counters().records) {
+      if (d.serial == 0) {
+        d = {.serial = ++added_,
+             .first_word = words_,
+             .words = words,
+             .kind = static_cast<std::uint8_t>(kind),
+             .name_bytes = static_cast<std::uint8_t>(name.size()),
+             .labels_bytes = static_cast<std::uint8_t>(labels.size())};
+        std::memcpy(d.name.data(), name.data(), name.size());
+        std::memcpy(d.labels.data(), labels.data(), labels.size());
+        words_ += words;
+      }
+      if (std::string_view(d.name.data(), d.name_bytes) == name &&
+          std::string_view(d.labels.data(), d.labels_bytes) == labels)
+        return std::span(counters().values).subspan(d.first_word, d.words);
+    }
+    return {};
+  }
+  std::uint64_t& total(const std::string& name, const std::string& labels) {
+    return counter(name, labels, CounterKind::total).front();
+  }
+  std::uint64_t& level(const std::string& name, const std::string& labels) {
+    return counter(name, labels).front();
+  }
+
+  std::uint64_t& passes() { return total("table.passes", kLabels); }
+  std::uint64_t& pushes() { return total("table.pushes", kLabels); }
+  std::uint64_t& since_ns(std::size_t i) { return of_rows("table.row_since_ns")[i]; }
+  std::uint64_t& refreshed_ns(std::size_t i) { return of_rows("table.row_refreshed_ns")[i]; }
+  void set_state(std::size_t i, RowState state) {
+    of_rows("table.row_states")[i] = static_cast<std::uint64_t>(state);
+  }
+  /// Returns its firings.
+  std::uint64_t& show_predicate(std::uint64_t id, const std::string& name, PredicateKind kind,
+                                std::uint64_t firings, std::uint64_t first_pass = 1) {
+    const auto words =
+        counter("table.predicate", kLabels + ("\nid=" + std::to_string(id) + "\npredicate=" + name),
+                CounterKind::level, 4);
+    words[0] = static_cast<std::uint64_t>(kind);
+    words[1] = 1;
+    words[2] = first_pass;
+    words[3] = firings;
+    ++level("table.predicates", kLabels);
+    return words[3];
   }
 
   [[nodiscard]] std::vector<Segment> segments() const {
@@ -111,23 +129,15 @@ class FakeMember {
         segment(mapping::MappingKind::region, "load",
                 text + "members " + ranks + "\nrefresh " + (reads_ ? "reads" : "writes") + "\n",
                 region_),
-        segment(mapping::MappingKind::published, "stats:load", text, page_)};
-    for (const auto& [name, memory] : published_)
-      all.push_back(segment(mapping::MappingKind::published, name, "", memory));
+        segment(mapping::MappingKind::published, std::string(counter_page::kRegion), "", page_)};
     return all;
   }
-  /// One more page; zeros.
-  template <class Page>
-  Page& publish(const std::string& name) {
-    const FakeMemory& memory = published_.emplace_back(name, FakeMemory(sizeof(Page))).second;
-    return *reinterpret_cast<Page*>(memory.data());
-  }
-  void pull_instead_of_push() {
-    reads_ = true;
-    header().refresh = 1;
-  }
+  void pull_instead_of_push() { reads_ = true; }
 
  private:
+  std::span<std::uint64_t> of_rows(const std::string& name) {
+    return counter(name, kLabels, CounterKind::level, members_);
+  }
   [[nodiscard]] Segment segment(mapping::MappingKind kind, std::string name, std::string text,
                                 const FakeMemory& memory) const {
     Segment s{.info = {.kind = kind,
@@ -157,7 +167,8 @@ class FakeMember {
   FakeMemory base_;
   FakeMemory region_;
   FakeMemory page_;
-  std::vector<std::pair<std::string, FakeMemory>> published_ = {};
+  std::uint64_t added_ = 0;
+  std::uint32_t words_ = 0;
 };
 
 /// All segments of some members.

@@ -57,7 +57,7 @@ TEST(TopSample, ReadsTheRowOfALostNodeFromASurvivor) {
   FakeMember a(0, 2);
   a.row(1).step = 4;
   a.set_state(1, RowState::failed);
-  a.status(1).since_ns = kNow - kSecondNs;
+  a.since_ns(1) = kNow - kSecondNs;
   const Sample sample = sample_of({&a});
   const Row& row = table_of(sample).rows.at(1);
   EXPECT_EQ(std::get<std::int64_t>(row.values.at(0).entries.at(0)), 4);
@@ -70,8 +70,8 @@ TEST(TopSample, ReadsTheRowOfALostNodeFromASurvivor) {
 TEST(TopSample, KnowsARowsAgeFromItsOwnersLastPush) {
   FakeMember a(0, 2);
   FakeMember b(1, 2);
-  a.status(0).refreshed_ns = kNow - 3 * kSecondNs;
-  b.status(0).refreshed_ns = kNow - 9 * kSecondNs;  // means nothing in this mode
+  a.refreshed_ns(0) = kNow - 3 * kSecondNs;
+  b.refreshed_ns(0) = kNow - 9 * kSecondNs;  // means nothing in this mode
   const Sample sample = sample_of({&a, &b});
   EXPECT_EQ(table_of(sample).rows.at(0).age_ns, 3 * kSecondNs);
   EXPECT_EQ(table_of(sample).rows.at(1).age_ns, std::nullopt) << "never pushed";
@@ -83,9 +83,9 @@ TEST(TopSample, KnowsAPulledRowsAgeFromItsSlowestReader) {
     members.emplace_back(rank, 4);
     members.back().pull_instead_of_push();
   }
-  members[1].status(0).refreshed_ns = kNow - kSecondNs;
-  members[2].status(0).refreshed_ns = kNow - 2 * kSecondNs;
-  members[3].status(0).refreshed_ns = kNow - 7 * kSecondNs;
+  members[1].refreshed_ns(0) = kNow - kSecondNs;
+  members[2].refreshed_ns(0) = kNow - 2 * kSecondNs;
+  members[3].refreshed_ns(0) = kNow - 7 * kSecondNs;
   members[3].set_state(0, RowState::failed);  // reads no more
   const Sample sample = sample_of({&members[0], &members[1], &members[2], &members[3]});
   EXPECT_EQ(table_of(sample).rows.at(0).age_ns, 2 * kSecondNs);
@@ -93,11 +93,11 @@ TEST(TopSample, KnowsAPulledRowsAgeFromItsSlowestReader) {
 
 TEST(TopSample, CountsEvaluationsFromThePredicatesFirstPassOn) {
   FakeMember a(0, 1);
-  a.header().passes = 100;
-  a.show_predicate(3, 8, "later", PredicateKind::once, 0, 101);
-  a.show_predicate(5, 7, "early", PredicateKind::recurrent, 4, 11);
+  a.passes() = 100;
+  a.show_predicate(8, "later", PredicateKind::once, 0, 101);
+  a.show_predicate(7, "early", PredicateKind::recurrent, 4, 11);
   const Sample sample = sample_of({&a});
-  const auto& predicates = table_of(sample).nodes.at(0).page->predicates;
+  const auto& predicates = table_of(sample).nodes.at(0).counters->predicates;
   ASSERT_EQ(predicates.size(), 2U);
   EXPECT_EQ(predicates[0].name, "early") << "in order of registration";
   EXPECT_EQ(predicates[0].evaluations.total, 90U);
@@ -107,26 +107,24 @@ TEST(TopSample, CountsEvaluationsFromThePredicatesFirstPassOn) {
 
 TEST(TopSample, ComparedWithAnEarlierOneHasRates) {
   FakeMember a(0, 1);
-  a.header().passes = 100;
-  a.show_predicate(0, 1, "old", PredicateKind::recurrent, 4);
-  Sample before = sample_of({&a});
-  a.header().passes = 300;
-  a.header().pushes = 50;
-  a.predicate(0).firings = 14;
-  a.show_predicate(1, 2, "new", PredicateKind::recurrent, 6, 201);
+  a.passes() = 100;
+  std::uint64_t& firings = a.show_predicate(1, "old", PredicateKind::recurrent, 4);
+  const Sample before = sample_of({&a});
+  a.passes() = 300;
+  a.pushes() = 50;
+  firings = 14;
+  a.show_predicate(2, "new", PredicateKind::recurrent, 6, 201);
   const auto busy = [](pid_t pid) {
     auto process = asleep(pid);
     process->cpu_ticks += 100;
     return process;
   };
   Sample after = take_sample(segments_of({&a}), kNow + 2 * kSecondNs, busy);
-  before.groups[0].tables[0].nodes[0].page->taken_ns = kNow;
-  after.groups[0].tables[0].nodes[0].page->taken_ns = kNow + 2 * kSecondNs;
   compare(before, after);
   EXPECT_EQ(after.interval_s, 2);
   EXPECT_EQ(after.groups[0].members[0].cpu_percent,
             100 * 50.0 / static_cast<double>(sysconf(_SC_CLK_TCK)));
-  const StatisticsSample& page = *table_of(after).nodes[0].page;
+  const TableSample& page = *table_of(after).nodes[0].counters;
   EXPECT_EQ(page.passes.per_s, 100);
   EXPECT_EQ(page.pushes.per_s, 25);
   EXPECT_EQ(page.predicates[0].firings.per_s, 5);
@@ -156,12 +154,11 @@ TEST(TopSample, KeepsGroupsOfOneNameAndDifferentUsersApart) {
 
 TEST(TopSample, SaysWhichMemoryIsDamaged) {
   FakeMember a(0, 1);
-  a.header().version = 99;
+  a.counters().version = 99;
   const Sample sample = sample_of({&a});
   ASSERT_EQ(sample.remarks.size(), 1U);
   EXPECT_EQ(sample.remarks[0],
-            "Memory 'stats:load' of process 100 (rank 0 of group 'rack7') is damaged, or of "
-            "another version.");
+            "group rack7: the counters of process 100 are damaged, or of another version");
   EXPECT_EQ(table_of(sample).rows.size(), 1U) << "the rows can be read all the same";
 }
 
@@ -198,12 +195,12 @@ TEST(TopSample, SurvivesDamagedMemory) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {
     FakeMember a(0, 3);
-    a.show_predicate(0, 1, "p", PredicateKind::recurrent, 4);
-    a.header().passes = 100;
+    a.show_predicate(1, "p", PredicateKind::recurrent, 4);
+    a.passes() = 100;
     for (const FakeMemory* memory : {&a.page(), &a.region()}) {
-      // The statistics page's first lines hold all that is used as a size or a place.
+      // The first lines of the counters' page hold all that is used as a size or a place.
       const std::size_t bytes = std::min<std::size_t>(
-          memory->span().size(), memory == &a.page() && round % 2 == 0 ? 256 : SIZE_MAX);
+          memory->span().size(), memory == &a.page() && round % 2 == 0 ? 2560 : SIZE_MAX);
       for (std::uint32_t changes = random() % 8; changes > 0; --changes) {
         memory->data()[random() % bytes] = static_cast<std::byte>(random());
       }

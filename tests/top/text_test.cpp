@@ -23,17 +23,17 @@ class ThreeMembers {
   ThreeMembers() {
     for (FakeMember* m : {&a_, &b_}) {
       m->base().last_watch_ns = kNow - kSecondNs / 50;
-      m->header().created_ns = kNow - 90 * kSecondNs;
-      m->header().passes = 1000;
-      m->show_predicate(0, 1, "all(step) >= 1", PredicateKind::once, 1);
+      m->level("table.made_ns", FakeMember::kLabels) = kNow - 90 * kSecondNs;
+      m->passes() = 1000;
+      m->show_predicate(1, "all(step) >= 1", PredicateKind::once, 1);
       m->set_state(2, RowState::failed);
-      m->status(2).since_ns = kNow - 12 * kSecondNs;
+      m->since_ns(2) = kNow - 12 * kSecondNs;
       m->row(2).step = 7;
     }
     a_.base().sleeping = 1;
     a_.mine().step = 3;
     a_.mine().city = std::array<char, 8>{'O', 's', 'l', 'o'};
-    a_.status(0).refreshed_ns = kNow - kSecondNs / 4;
+    a_.refreshed_ns(0) = kNow - kSecondNs / 4;
     b_.set_state(0, RowState::behind);
     EXPECT_TRUE(b_.mine().events.append(40));
     EXPECT_TRUE(b_.mine().events.append(41));
@@ -41,11 +41,8 @@ class ThreeMembers {
   [[nodiscard]] Sample sample() const {
     Sample before = take_sample(segments_of({&a_, &b_}), kNow - kSecondNs, asleep);
     Sample after = take_sample(segments_of({&a_, &b_}), kNow, asleep);
-    for (Sample* s : {&before, &after}) {
-      for (Node& node : s->groups[0].tables[0].nodes) node.page->taken_ns = s->now_ns;
-    }
-    StatisticsSample& page = *before.groups[0].tables[0].nodes[0].page;
-    page.passes.total = page.predicates[0].evaluations.total = 0;
+    TableSample& counted = *before.groups[0].tables[0].nodes[0].counters;
+    counted.passes.total = counted.predicates[0].evaluations.total = 0;
     compare(before, after);
     return after;
   }
@@ -129,7 +126,7 @@ TEST(TopText, SaysThatNothingIsThere) {
 
 TEST(TopJson, HoldsWhatTheTextHolds) {
   const nlohmann::ordered_json json = to_json(ThreeMembers().sample());
-  EXPECT_EQ(json["schema"], "dunlin-top-1");
+  EXPECT_EQ(json["schema"], "dunlin-top-2");
   EXPECT_EQ(json["interval_ms"], 1000);
   const auto& group = json["groups"][0];
   EXPECT_EQ(group["name"], "rack7");

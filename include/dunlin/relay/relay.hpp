@@ -58,7 +58,7 @@ class Relay {
   /// The relays of the group that this one knows, with itself: they share their clients' topics
   /// (RLY-10). 0: it does not know them yet, and no endpoint of a client begins.
   [[nodiscard]] std::size_t relays() const noexcept;
-  [[nodiscard]] const RelayCounters& counters() const noexcept;
+  [[nodiscard]] RelayCounters counters() const noexcept;
   /// Why the last connection that did not end by its client's wish has ended; empty: there is none.
   [[nodiscard]] const std::string& last_parting() const noexcept;
   /// Ends all connections, once their sockets have taken as many bytes as they take at once.

@@ -76,7 +76,7 @@ struct Pushed {
 };
 
 class Outbox;
-class TableStatisticsPage;
+class TableCounters;
 class Puller;
 
 class TableCore {
@@ -215,12 +215,11 @@ class TableCore {
   std::size_t inline_bytes_ = 0;            // sources up to this may change once they are posted
   std::unique_ptr<Outbox> outbox_;          // copies of the longer ones
   std::unique_ptr<CatchUp[]> catching_up_;  // by row: the last attempt to send it all
-  std::uint64_t pushes_ = 0;
   std::uint64_t* published_passes_ = nullptr;
   bool attention_ = false;  // something is due besides evaluating predicates
 
   Region region_;
-  std::unique_ptr<TableStatisticsPage> page_;
+  std::unique_ptr<TableCounters> counters_;
   Detector detector_;
   std::vector<std::vector<std::byte>> frozen_;
   std::vector<Notice> notices_;

@@ -30,6 +30,10 @@ namespace dunlin {
 enum class PredicateKind : std::uint8_t { recurrent, once, transition };
 
 class Detector;
+class TableCounters;
+namespace counter_page {
+struct Record;
+}
 
 /// One registered predicate; the typed part derives from it without virtual functions.
 struct Predicate {
@@ -40,7 +44,7 @@ struct Predicate {
   Evaluate evaluate = nullptr;
   Fire fire = nullptr;
   Destroy destroy = nullptr;
-  std::uint64_t* firings = nullptr;  // its counter, in the published memory if there is room
+  std::uint64_t* firings = nullptr;  // its counter, where observers see it if there is room
   PredicateKind kind = PredicateKind::recurrent;
   bool removed = false;
   bool spent = false;  // a `once` that has fired
@@ -49,7 +53,7 @@ struct Predicate {
   std::uint64_t id = 0;
   std::uint64_t first_pass = 0;
   std::uint64_t own_firings = 0;
-  std::uint32_t published_at = UINT32_MAX;  // its slot in the published memory
+  counter_page::Record* shown = nullptr;  // of that counter
   std::string name;
   std::size_t first_triggers = 0;             // given at registration; known to the typed part
   std::list<std::function<void()>> triggers;  // added later; a list, as that may be from within
@@ -60,9 +64,6 @@ struct PredicateDeleter {
 };
 using PredicatePointer = std::unique_ptr<Predicate, PredicateDeleter>;
 
-/// A detector publishes its predicates here; the statistics page implements it.
-class PredicateStatisticsPage;
-
 class Detector {
  public:
   /// `fabric` is charged for the work where CPU time is simulated.
@@ -72,7 +73,7 @@ class Detector {
   Detector& operator=(const Detector&) = delete;
 
   /// Where observers see the predicates; before the first one is added.
-  void publish_on(PredicateStatisticsPage& page) noexcept { page_ = &page; }
+  void show_in(TableCounters& counters) noexcept { counters_ = &counters; }
   /// Throws Error if there are kMaxPredicates already. Returns the predicate's id.
   std::uint64_t add(PredicatePointer predicate);
   /// Whether it was there.
@@ -106,7 +107,7 @@ class Detector {
   void sweep() noexcept;
 
   Fabric& fabric_;
-  PredicateStatisticsPage* page_ = nullptr;
+  TableCounters* counters_ = nullptr;
   const CpuCosts* costs_;
   std::vector<PredicatePointer> predicates_;
   std::uint64_t passes_ = 0;

@@ -16,6 +16,7 @@
 #include "fabric/core/backend.hpp"
 #include "fabric/core/failure_detector.hpp"
 #include "fabric/core/sleeper.hpp"
+#include "fabric/counters/counters.hpp"
 #include "fabric/forking.hpp"
 #include "fabric/thread_guard.hpp"
 
@@ -60,6 +61,10 @@ class FabricCore final : private ForkAware {
   [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
   [[nodiscard]] static ThreadGuard& guard_of(const Fabric& fabric) noexcept {
     return fabric.core_->guard_;
+  }
+  /// For CounterSet.
+  [[nodiscard]] static CounterPages& counters_of(Fabric& fabric) noexcept {
+    return *fabric.core_->counters_;
   }
   /// This process joined; not so in a forked child, which has the descriptors, but is no member.
   [[nodiscard]] bool in_own_process() const noexcept { return !fabric_.forked_; }
@@ -256,6 +261,7 @@ class FabricCore final : private ForkAware {
   std::vector<std::uint64_t> announcements_;  // by index: how often a region there was announced
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
+  std::unique_ptr<CounterPages> counters_ = std::make_unique<CounterPages>(fabric_);
 
   std::vector<std::unique_ptr<Subscriber>> subscribers_;
   std::uint64_t next_subscriber_ = 1;

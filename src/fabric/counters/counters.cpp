@@ -1,0 +1,119 @@
+#include "fabric/counters/counters.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
+
+#include "assert.hpp"
+#include "fabric/core/core.hpp"
+
+namespace dunlin {
+
+using counter_page::Record;
+
+namespace {
+
+/// Where so many words in a row are free; kWords if nowhere.
+std::uint32_t find_room(const std::bitset<counter_page::kWords>& taken, std::uint32_t words) {
+  std::uint32_t free = 0;
+  for (std::uint32_t i = 0; i < taken.size(); ++i) {
+    free = taken[i] ? 0 : free + 1;
+    if (free == words) return i + 1 - words;
+  }
+  return counter_page::kWords;
+}
+
+template <std::size_t kBytes>
+std::uint8_t put_text(std::array<char, kBytes>& to, std::string_view text) {
+  const std::string_view part = text.substr(0, kBytes);
+  std::memcpy(to.data(), part.data(), part.size());
+  return static_cast<std::uint8_t>(part.size());
+}
+
+}  // namespace
+
+// --- the pages -----------------------------------------------------------------------------------
+
+CounterPages::Page& CounterPages::add_page() {
+  Page page;
+  try {
+    page.region = fabric_.publish(
+        {.name = std::string(counter_page::kRegion), .bytes = sizeof(counter_page::Page)});
+    page.content = reinterpret_cast<counter_page::Page*>(page.region.memory().data());
+  } catch (const Error&) {  // nobody shall fail for want of being watched
+    page.unseen = std::make_unique<counter_page::Page>();
+    page.content = page.unseen.get();
+  }
+  page.content->version = counter_page::kVersion;
+  page.content->counters = counter_page::kCounters;
+  page.content->words = counter_page::kWords;
+  memory::store(page.content->magic, counter_page::kMagic);
+  return pages_.emplace_back(std::move(page));
+}
+
+CounterPages::Place CounterPages::add(Record shape, std::string_view name,
+                                      std::string_view labels) {
+  DUNLIN_ASSERT_ALWAYS(shape.words > 0 && shape.words <= counter_page::kWords, "it fits in a page");
+  const auto take = [&](Page& page) -> std::optional<Place> {
+    if (page.counters == counter_page::kCounters) return std::nullopt;
+    auto& records = page.content->records;
+    const auto free = std::ranges::find(records, 0U, &Record::serial);
+    shape.first_word = find_room(page.taken, shape.words);
+    if (shape.first_word == counter_page::kWords) return std::nullopt;
+    for (std::uint32_t i = 0; i < shape.words; ++i) page.taken.set(shape.first_word + i);
+    const std::span words = std::span(page.content->values).subspan(shape.first_word, shape.words);
+    std::ranges::fill(words, 0);
+    shape.serial = 0;
+    shape.name_bytes = put_text(shape.name, name);
+    shape.labels_bytes = put_text(shape.labels, labels);
+    memory::place(&*free, &shape, sizeof shape);
+    memory::store(free->serial, ++serials_);
+    ++page.counters;
+    return Place{.record = &*free, .words = words};
+  };
+  for (Page& page : pages_)
+    if (const auto place = take(page)) return *place;
+  return take(add_page()).value();
+}
+
+void CounterPages::remove(Record& record) noexcept {
+  const auto page = std::ranges::find_if(pages_, [&](const Page& each) {
+    const auto& all = each.content->records;
+    return !std::less<>()(&record, all.data()) && std::less<>()(&record, all.data() + all.size());
+  });
+  DUNLIN_ASSERT_ALWAYS(page != pages_.end(), "a counter is on a page");
+  memory::store(record.serial, 0);
+  --page->counters;
+  for (std::uint32_t i = 0; i < record.words; ++i) page->taken.reset(record.first_word + i);
+}
+
+// --- the counters of an object -------------------------------------------------------------------
+
+CounterSet::CounterSet(Fabric& fabric, std::string labels)
+    : pages_(FabricCore::counters_of(fabric)), labels_(std::move(labels)) {}
+
+CounterSet::~CounterSet() {
+  for (Record* const record : added_) pages_.remove(*record);
+}
+
+SharedCounter CounterSet::add(std::string_view name, CounterKind kind, CounterUnit unit) {
+  return SharedCounter(add_words(name, 1, kind, unit).front());
+}
+
+std::span<std::uint64_t> CounterSet::add_words(std::string_view name, std::uint32_t words,
+                                               CounterKind kind, CounterUnit unit) {
+  added_.reserve(added_.size() + 1);
+  const CounterPages::Place place = pages_.add({.words = words,
+                                                .kind = static_cast<std::uint8_t>(kind),
+                                                .unit = static_cast<std::uint8_t>(unit)},
+                                               name, labels_);
+  added_.push_back(place.record);
+  return place.words;
+}
+
+}  // namespace dunlin

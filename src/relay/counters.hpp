@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+
+#include <dunlin/relay/relay.hpp>
+
+#include "fabric/counters/counters.hpp"
+
+namespace dunlin::relay {
+
+/// What a relay shows to observers. RelayCounters says what is counted.
+struct SharedCounters {
+  /// `at`: ADDRESS:PORT.
+  SharedCounters(Fabric& fabric, const std::string& at, const RelayOptions& options)
+      : all(fabric, "relay=" + at) {
+    most_clients.set(options.clients);
+    is_encrypted.set(options.secret.empty() ? 0 : 1);
+  }
+  [[nodiscard]] RelayCounters values() const noexcept {
+    return {.accepted = accepted.value(),
+            .rejected = rejected.value(),
+            .damaged = damaged.value(),
+            .dropped = dropped.value(),
+            .resumed = resumed.value(),
+            .published = published.value(),
+            .published_bytes = published_bytes.value(),
+            .repeated = repeated.value(),
+            .delivered = delivered.value(),
+            .delivered_bytes = delivered_bytes.value(),
+            .skipped = skipped.value()};
+  }
+
+  CounterSet all;
+  SharedCounter clients = all.add_level("relay.clients");
+  SharedCounter most_clients = all.add_level("relay.most_clients");
+  SharedCounter blocked_clients = all.add_level("relay.blocked_clients");
+  SharedCounter waiting_bytes = all.add_level("relay.waiting_bytes", CounterUnit::bytes);
+  SharedCounter most_waiting_bytes =  // for one client
+      all.add_level("relay.most_waiting_bytes", CounterUnit::bytes);
+  SharedCounter published = all.add("relay.published");
+  SharedCounter published_bytes =
+      all.add("relay.published_bytes", CounterKind::total, CounterUnit::bytes);
+  SharedCounter delivered = all.add("relay.delivered");
+  SharedCounter delivered_bytes =
+      all.add("relay.delivered_bytes", CounterKind::total, CounterUnit::bytes);
+  SharedCounter skipped = all.add("relay.skipped");
+  SharedCounter repeated = all.add("relay.repeated");
+  SharedCounter accepted = all.add("relay.accepted");
+  SharedCounter rejected = all.add("relay.rejected");
+  SharedCounter damaged = all.add("relay.damaged");
+  SharedCounter dropped = all.add("relay.dropped");
+  SharedCounter resumed = all.add("relay.resumed");
+  SharedCounter is_encrypted = all.add_level("relay.is_encrypted");
+};
+
+}  // namespace dunlin::relay

@@ -1,0 +1,62 @@
+#include "table/counters.hpp"
+
+#include <algorithm>
+
+#include <dunlin/limits.hpp>
+#include <dunlin/table/predicate.hpp>
+
+#include "fabric/core/core.hpp"
+
+namespace dunlin {
+namespace {
+
+/// A predicate's words: its kind, how many triggers it has, the pass that evaluates it first, and
+/// how often it has fired.
+constexpr std::uint32_t kPredicateWords = 4;
+
+std::string labels_of(const std::string& table, std::uint64_t generation) {
+  return "table=" + table + "\ngeneration=" + std::to_string(generation);
+}
+
+}  // namespace
+
+TableCounters::TableCounters(Fabric& fabric, const std::string& table, std::uint64_t generation,
+                             std::size_t rows, std::size_t my_row)
+    : pages_(FabricCore::counters_of(fabric)),
+      labels_(labels_of(table, generation)),
+      my_row_(my_row),
+      all_(fabric, labels_),
+      states_(
+          all_.add_words("table.row_states", static_cast<std::uint32_t>(rows), CounterKind::level)),
+      since_ns_(all_.add_words("table.row_since_ns", static_cast<std::uint32_t>(rows),
+                               CounterKind::level, CounterUnit::nanoseconds)),
+      refreshed_ns_(all_.add_words("table.row_refreshed_ns", static_cast<std::uint32_t>(rows),
+                                   CounterKind::level, CounterUnit::nanoseconds)) {
+  made_ns_.set(fabric.now_ns());
+}
+
+void TableCounters::show(Predicate& predicate) {
+  predicates_.set(predicates_.value() + 1);
+  if (shown_ == kMaxPublishedPredicates) return;
+  std::string name = predicate.name.substr(0, kMaxPredicateNameBytes);
+  std::ranges::replace(name, '\n', ' ');
+  const CounterPages::Place place = pages_.add(
+      {.words = kPredicateWords, .kind = static_cast<std::uint8_t>(CounterKind::level)},
+      "table.predicate", labels_ + "\nid=" + std::to_string(predicate.id) + "\npredicate=" + name);
+  place.words[0] = static_cast<std::uint64_t>(predicate.kind);
+  place.words[1] = predicate.first_triggers;
+  place.words[2] = predicate.first_pass;
+  predicate.firings = &place.words[3];
+  predicate.shown = place.record;
+  ++shown_;
+}
+
+void TableCounters::hide(Predicate& predicate) noexcept {
+  predicates_.set(predicates_.value() - 1);
+  if (predicate.shown == nullptr) return;
+  predicate.firings = &predicate.own_firings;
+  pages_.remove(*std::exchange(predicate.shown, nullptr));
+  --shown_;
+}
+
+}  // namespace dunlin
