@@ -40,9 +40,8 @@ std::vector<RowWatch::Growth> RowWatch::growth_in(const TableCore& table) {
     const bool of_view = table.options().name == kViewTable;
     const bool proposed =
         of_view && (column.name == "survivors" || column.name == "plan" || column.name == "trim");
-    const bool of_now = !of_view && column.name == "own_ns";  // how long something took
     const bool carried = !of_view && column.name == "inlined";
-    if (proposed || of_now || carried) continue;
+    if (proposed || carried) continue;
     const bool is_set = of_view && column.name == "suspects";
     std::fill_n(growth.begin() + static_cast<std::ptrdiff_t>(column.offset / kWordBytes),
                 column.bytes / kWordBytes, is_set ? Growth::bits : Growth::number);

@@ -1,6 +1,8 @@
 #include "top/counters.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 
 #include <dunlin/limits.hpp>
@@ -8,7 +10,8 @@
 namespace dunlin::top {
 namespace {
 
-constexpr std::string_view kTables = "table";
+/// These are shown with the tables that they belong to.
+constexpr std::array<std::string_view, 2> kOfTables{"table", "multicast"};
 
 /// The value of a counter of one word; nothing if it is not there, or unknown.
 std::optional<double> value_of(const CounterBlock::Row& row, std::string_view name) {
@@ -60,11 +63,15 @@ CounterBlock& block_of(std::vector<CounterBlock>& blocks, const CounterView& vie
 
 }  // namespace
 
+bool is_of_table(const CounterView& view) {
+  return std::ranges::find(kOfTables, view.layer()) != kOfTables.end();
+}
+
 std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters) {
   std::vector<CounterBlock> blocks;
   for (const MemberCounter& counter : counters) {
     const CounterView& view = counter.view;
-    if (view.layer() == kTables || view.words.size() != 1) continue;
+    if (is_of_table(view) || view.words.size() != 1) continue;
     CounterBlock& block = block_of(blocks, view);
     const auto same = [&](const CounterBlock::Row& row) {
       return row.any->incarnation == counter.incarnation && row.any->view.labels == view.labels;

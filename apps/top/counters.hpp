@@ -34,7 +34,9 @@ struct CounterBlock {
   std::vector<std::string> names = {};  // short ones, as they were added
   std::vector<Row> rows = {};
 };
-/// Without those of tables, which are shown with their tables.
+/// Whether it is of a table or of a multicast, and is shown with the table.
+[[nodiscard]] bool is_of_table(const CounterView& view);
+/// Without those.
 [[nodiscard]] std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters);
 
 /// Fills in the rates of `after`.

@@ -190,7 +190,7 @@ Json group_json(const Sample& sample, const Group& group) {
   }
   json["counters"] = Json::array();
   for (const MemberCounter& counter : group.counters)
-    if (counter.view.layer() != "table") json["counters"].push_back(counter_json(group, counter));
+    if (!is_of_table(counter.view)) json["counters"].push_back(counter_json(group, counter));
   json["locks"] = Json::array();
   for (const LockSample& lock : locks_of(group.counters))
     json["locks"].push_back({{"space", lock.space},

@@ -8,8 +8,7 @@ namespace dunlin::top {
 namespace {
 
 constexpr std::string_view kPrefix = "cast:";
-constexpr std::array<std::string_view, 4> kNeeded{"messages", "bytes", "deliver_batches",
-                                                  "no_room_ns"};
+constexpr std::array<std::string_view, 2> kNeeded{"real", "sent"};
 
 const Column* find(const Layout& layout, std::string_view name) {
   const auto found = std::find_if(layout.columns.begin(), layout.columns.end(),
@@ -63,17 +62,25 @@ std::optional<std::string_view> multicast_of(std::string_view table, const Layou
   return table.substr(kPrefix.size());
 }
 
-MulticastSample read_multicast(const Layout& layout, const std::vector<ColumnValues>& values) {
-  const auto total = [&](std::string_view name) {
-    return Counter{.total = sum(layout, values, name).value_or(0)};
-  };
-  MulticastSample sample{.messages = total("messages"),
-                         .bytes = total("bytes"),
-                         .batches = total("deliver_batches"),
-                         .nulls = total("nulls"),
-                         .no_room = total("no_room"),
-                         .no_room_ns = total("no_room_ns")};
-  if (total("own_timed").total > 0) sample.latency_ns = sum(layout, values, "own_ns");
+MulticastSample read_multicast(const std::vector<MemberCounter>& counters, const TablePart& part,
+                               const Layout& layout, const std::vector<ColumnValues>& values) {
+  MulticastSample sample;
+  std::uint64_t timed = 0, own_ns = 0;
+  const std::string labels = "multicast=" + std::string(part.table.substr(kPrefix.size())) +
+                             "\ngeneration=" + std::to_string(part.generation);
+  for (const MemberCounter& counter : counters) {
+    if (counter.incarnation != part.incarnation || counter.view.labels != labels) continue;
+    for (const auto& [name, to] : {std::pair{"messages", &sample.messages.total},
+                                   {"bytes", &sample.bytes.total},
+                                   {"deliver_batches", &sample.batches.total},
+                                   {"nulls", &sample.nulls.total},
+                                   {"no_room", &sample.no_room.total},
+                                   {"no_room_ns", &sample.no_room_ns.total},
+                                   {"own_ns", &own_ns},
+                                   {"own_timed", &timed}})
+      if (counter.view.short_name() == name) *to = counter.view.words.front();
+  }
+  if (timed > 0) sample.latency_ns = own_ns;
   for (const std::string_view name : {"persisted", "received", "consumed"}) {  // by mode
     if (const auto progress = sum(layout, values, name)) {
       sample.progress = *progress;

@@ -9,9 +9,10 @@
 #include <dunlin/table/layout.hpp>
 
 #include "top/counter.hpp"
+#include "top/table_counters.hpp"
 #include "top/value.hpp"
 
-/// The statistics that members of a multicast publish in the rows of its table
+/// What members of a multicast count, and how far they are by the rows of its table
 /// (src/multicast/row.hpp).
 namespace dunlin::top {
 
@@ -36,7 +37,8 @@ struct MulticastSample {
 [[nodiscard]] std::optional<std::string_view> multicast_of(std::string_view table,
                                                            const Layout& layout);
 /// `values` are those of the member's row, by column.
-[[nodiscard]] MulticastSample read_multicast(const Layout& layout,
+[[nodiscard]] MulticastSample read_multicast(const std::vector<MemberCounter>& counters,
+                                             const TablePart& part, const Layout& layout,
                                              const std::vector<ColumnValues>& values);
 
 }  // namespace dunlin::top

@@ -102,12 +102,16 @@ class TableReader {
                      [](const Node& a, const Node& b) { return a.rank < b.rank; });
   }
 
-  /// A member's statistics are in its own memory only.
-  static void read_multicasts(Table& table) {
+  void read_multicasts(Table& table) const {
     for (Node& node : table.nodes)
       for (const Row& row : table.rows)
         if (row.rank == node.rank && row.read_from == node.rank)
-          node.multicast = read_multicast(table.layout, row.values);
+          node.multicast = read_multicast(counters_,
+                                          {.incarnation = node.incarnation,
+                                           .table = table.name,
+                                           .generation = table.generation,
+                                           .ranks = table.ranks},
+                                          table.layout, row.values);
   }
 
   Row read_row(const Table& table, std::size_t table_index, std::size_t index) const {

@@ -1,14 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 
 #include <dunlin/multicast.hpp>
 #include <dunlin/table/layout.hpp>
 
-/// A member's row, as docs/multicast.md says: one hot line, whose order matters (MC-B1, MC-B6); for
-/// unordered subgroups a word for each sender; and lines for observers only, which no member pushes
-/// by themselves.
+/// A member's row, as docs/multicast.md says: one hot line, whose order matters (MC-B1, MC-B6); and
+/// for unordered subgroups a word for each sender.
 namespace dunlin::multicast::row {
 
 // Ordered: the last few words of the sender's ring that the line inlined, in place of a put.
@@ -22,15 +20,8 @@ inline constexpr std::size_t kReceived = 48;
 inline constexpr std::size_t kAsked = 48;  // unordered, which says what is received by `consumed`
 inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kHotLineBytes = 64;
-inline constexpr std::size_t kConsumed = 64;  // [sender]
-
-/// Columns for observers, on lines of their own, of this member in this view: messages delivered
-/// and their bytes; slots passed over; polls that found something; announcements; upcalls; how
-/// often a sender had no room, and for how long; the time from commit() until the delivery of the
-/// own message that was timed last; how many were timed.
-inline constexpr std::array kStatisticsNames{
-    "messages",        "bytes",   "nulls",      "receive_batches", "send_batches",
-    "deliver_batches", "no_room", "no_room_ns", "own_ns",          "own_timed"};
+inline constexpr std::size_t kRowBytes = 128;  // not unordered: processors fetch lines in pairs
+inline constexpr std::size_t kConsumed = 64;   // [sender]
 
 // docs/formats/multicast-row.md
 static_assert(kInlined == 0 && kMaxInlinedWords * kWordBytes == kInlinedAt &&
@@ -38,10 +29,8 @@ static_assert(kInlined == 0 && kMaxInlinedWords * kWordBytes == kInlinedAt &&
 static_assert(kReal == 32 && kSent == 40 && kReceived == 48 && kDelivered == 56);
 static_assert(kAsked == kReceived);
 static_assert(kHotLineBytes == 64 && kConsumed == 64);
-static_assert(kStatisticsNames.size() == 10);
 static_assert(kHotLineBytes == kCacheLineBytes && kConsumed % kCacheLineBytes == 0);
 static_assert(kMaxInlinedWords < kWordBytes, "or the position has no room for how many");
-static_assert(kStatisticsNames.size() * kWordBytes <= 2 * kCacheLineBytes);
 
 [[nodiscard]] inline Column words(std::string name, std::size_t offset, std::size_t count) {
   return {.name = std::move(name),
@@ -52,12 +41,6 @@ static_assert(kStatisticsNames.size() * kWordBytes <= 2 * kCacheLineBytes);
           .entry_bytes = kWordBytes,
           .stride_bytes = kWordBytes,
           .bytes = count * kWordBytes};
-}
-
-[[nodiscard]] constexpr std::size_t statistics_offset(std::size_t senders, Mode mode) noexcept {
-  if (mode != Mode::unordered) return kCacheLineBytes;
-  const std::size_t end = kConsumed + senders * kWordBytes;
-  return round_up(end, kCacheLineBytes);
 }
 
 [[nodiscard]] inline Layout layout(std::size_t senders, Mode mode) {
@@ -76,10 +59,7 @@ static_assert(kStatisticsNames.size() * kWordBytes <= 2 * kCacheLineBytes);
     layout.columns.push_back(words("asked", kAsked, 1));
     if (senders > 0) layout.columns.push_back(words("consumed", kConsumed, senders));
   }
-  const std::size_t shown = statistics_offset(senders, mode);
-  for (std::size_t i = 0; i < kStatisticsNames.size(); ++i)
-    layout.columns.push_back(words(kStatisticsNames[i], shown + i * kWordBytes, 1));
-  layout.row_bytes = shown + kStatisticsNames.size() * kWordBytes;
+  layout.row_bytes = mode == Mode::unordered ? kConsumed + senders * kWordBytes : kRowBytes;
   return layout;
 }
 

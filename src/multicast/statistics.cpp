@@ -1,9 +1,6 @@
 #include "multicast/statistics.hpp"
 
 #include <algorithm>
-#include <array>
-
-#include "multicast/row.hpp"
 
 namespace dunlin::multicast {
 namespace {
@@ -12,6 +9,11 @@ namespace {
 constexpr std::uint32_t kPollsPerPublication = 64;
 
 }  // namespace
+
+Statistics::Statistics(ViewMemory& memory)
+    : memory_(memory),
+      shown_(memory.fabric(), "multicast=" + memory.options().name +
+                                  "\ngeneration=" + std::to_string(memory.options().generation)) {}
 
 void Statistics::start_timing(std::uint64_t slots) noexcept {
   timed_.due = false;
@@ -45,19 +47,16 @@ std::uint64_t Statistics::without_room_ns() const noexcept {
 
 /// Now and then, and when there is nothing more to do.
 void Statistics::publish() noexcept {
-  const std::array shown{counters.messages_delivered,
-                         counters.bytes_delivered,
-                         counters.nulls,
-                         counters.receive_batches,
-                         counters.send_batches,
-                         counters.deliver_batches,
-                         counters.no_room,
-                         without_room_ns(),
-                         timed_.last_ns,
-                         timed_.count};
-  static_assert(shown.size() == row::kStatisticsNames.size(), "a value for each column");
-  const std::size_t offset = row::statistics_offset(memory_.senders(), memory_.options().mode);
-  for (std::size_t i = 0; i < shown.size(); ++i) memory_.write(offset + i * kWordBytes, shown[i]);
+  shown_.messages.set(counters.messages_delivered);
+  shown_.bytes.set(counters.bytes_delivered);
+  shown_.nulls.set(counters.nulls);
+  shown_.receive_batches.set(counters.receive_batches);
+  shown_.send_batches.set(counters.send_batches);
+  shown_.deliver_batches.set(counters.deliver_batches);
+  shown_.no_room.set(counters.no_room);
+  shown_.no_room_ns.set(without_room_ns());
+  shown_.own_ns.set(timed_.last_ns);
+  shown_.own_timed.set(timed_.count);
   if (polls_until_publication_ != 0) return;
   polls_until_publication_ = kPollsPerPublication;
   timed_.due = timed_.since_ns == 0;

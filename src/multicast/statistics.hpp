@@ -1,18 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <dunlin/multicast.hpp>
 
+#include "fabric/counters/counters.hpp"
 #include "multicast/view_memory.hpp"
 
-/// The figures of counters() and `dunlin top` for one subgroup in one view. The latter are columns
-/// of the own row, which are pushed to no peer: observers read each row in its owner's memory.
+/// The figures of counters() and `dunlin top` for one subgroup in one view.
 namespace dunlin::multicast {
 
 class Statistics {
  public:
-  explicit Statistics(ViewMemory& memory) noexcept : memory_(memory) {}
+  explicit Statistics(ViewMemory& memory);
 
   /// Each stage counts here what it does.
   Counters counters;
@@ -47,7 +48,25 @@ class Statistics {
     std::uint64_t count = 0;
   };
 
+  /// What observers see of `counters`, and of the times.
+  struct Shown {
+    Shown(Fabric& fabric, const std::string& labels) : all(fabric, labels) {}
+    CounterSet all;
+    SharedCounter messages = all.add("multicast.messages");
+    SharedCounter bytes = all.add("multicast.bytes", CounterKind::total, CounterUnit::bytes);
+    SharedCounter nulls = all.add("multicast.nulls");
+    SharedCounter receive_batches = all.add("multicast.receive_batches");
+    SharedCounter send_batches = all.add("multicast.send_batches");
+    SharedCounter deliver_batches = all.add("multicast.deliver_batches");
+    SharedCounter no_room = all.add("multicast.no_room");
+    SharedCounter no_room_ns =
+        all.add("multicast.no_room_ns", CounterKind::total, CounterUnit::nanoseconds);
+    SharedCounter own_ns = all.add_level("multicast.own_ns", CounterUnit::nanoseconds);
+    SharedCounter own_timed = all.add("multicast.own_timed");
+  };
+
   ViewMemory& memory_;
+  Shown shown_;
   Timed timed_;
   std::uint64_t no_room_since_ns_ = 0;  // 0: the last attempt had room
   std::uint64_t no_room_ns_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 
 #include "assert.hpp"
 #include "fabric/core/core.hpp"
+#include "fabric/counters/reader.hpp"
 
 namespace dunlin {
 
@@ -90,6 +92,16 @@ void CounterPages::remove(Record& record) noexcept {
   memory::store(record.serial, 0);
   --page->counters;
   for (std::uint32_t i = 0; i < record.words; ++i) page->taken.reset(record.first_word + i);
+}
+
+std::vector<CounterView> CounterPages::read() const {
+  std::vector<CounterView> all;
+  for (const Page& page : pages_) {
+    std::vector<CounterView> some =
+        read_counters(std::as_bytes(std::span(page.content, 1))).value();
+    std::ranges::move(some, std::back_inserter(all));
+  }
+  return all;
 }
 
 // --- the counters of an object -------------------------------------------------------------------

@@ -56,6 +56,7 @@ class SharedCounter {
 };
 
 class CounterPages;
+struct CounterView;
 
 /// The counters of one object, such as a store. All have its labels, which tell them from those of
 /// other objects. The fabric outlives them.
@@ -96,6 +97,8 @@ class CounterPages {
   [[nodiscard]] Place add(counter_page::Record shape, std::string_view name,
                           std::string_view labels);
   void remove(counter_page::Record& record) noexcept;
+  /// As an observer would.
+  [[nodiscard]] std::vector<CounterView> read() const;
 
  private:
   struct Page {
