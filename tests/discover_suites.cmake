@@ -3,8 +3,7 @@
 # usage: cmake -DEXECUTABLE=... -DARGUMENTS=... -DOUTPUT=... -P discover_suites.cmake; ARGUMENTS is a file that sets
 #   PREFIX      how the names of the tests begin
 #   PROPERTIES  what set_tests_properties() gives to each
-#   ONLY        regular expressions of the suites, SUITE or SUITE/PARAMETER, that are tests here; all, if empty
-#   LEFT_OUT    of those that are none
+#   LEFT_OUT    regular expressions of the suites, SUITE or SUITE/PARAMETER, that are none
 cmake_minimum_required(VERSION 3.25)
 include(${ARGUMENTS})
 
@@ -27,10 +26,6 @@ foreach(line IN LISTS listed)
 endforeach()
 list(REMOVE_DUPLICATES units)
 
-if(ONLY)
-  list(JOIN ONLY "|" regex)
-  list(FILTER units INCLUDE REGEX "^(${regex})$")
-endif()
 if(LEFT_OUT)
   list(JOIN LEFT_OUT "|" regex)
   list(FILTER units EXCLUDE REGEX "^(${regex})$")
