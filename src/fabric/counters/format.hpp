@@ -20,16 +20,17 @@ inline constexpr std::uint32_t kWords = 2048;  // likewise
 inline constexpr std::uint64_t kUnknown = UINT64_MAX;
 
 struct Record {
-  std::uint64_t serial;  // 0: free. Written last, and cleared first: look at it before and after
-  std::uint32_t first_word;
-  std::uint32_t words;
-  std::uint8_t kind;  // CounterKind
-  std::uint8_t unit;  // CounterUnit
-  std::uint8_t name_bytes;
-  std::uint8_t labels_bytes;
-  std::uint32_t reserved;
-  std::array<char, 40> name;
-  std::array<char, 192> labels;  // key=value, a line for each
+  std::uint64_t serial =
+      0;  // 0: free. Written last, and cleared first: look at it before and after
+  std::uint32_t first_word = 0;
+  std::uint32_t words = 0;
+  std::uint8_t kind = 0;  // CounterKind
+  std::uint8_t unit = 0;  // CounterUnit
+  std::uint8_t name_bytes = 0;
+  std::uint8_t labels_bytes = 0;
+  std::uint32_t reserved = 0;
+  std::array<char, 40> name{};
+  std::array<char, 192> labels{};  // key=value, a line for each
 };
 
 struct Page {
