@@ -20,8 +20,8 @@ inline constexpr std::uint32_t kWords = 2048;  // likewise
 inline constexpr std::uint64_t kUnknown = UINT64_MAX;
 
 struct Record {
-  std::uint64_t serial =
-      0;  // 0: free. Written last, and cleared first: look at it before and after
+  /// 0: free. Written last, and cleared first: look at it before and after.
+  std::uint64_t serial = 0;
   std::uint32_t first_word = 0;
   std::uint32_t words = 0;
   std::uint8_t kind = 0;  // CounterKind
