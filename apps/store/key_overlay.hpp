@@ -34,7 +34,7 @@ class KeyOverlay {
   [[nodiscard]] const char* run(const Command& command, Session& session,
                                 std::span<const std::string_view> words, Protocol protocol,
                                 std::string& replies);
-  /// Of this thread's processor time.
+  /// In nanoseconds of this thread's processor time.
   [[nodiscard]] std::uint64_t end_cpu_ns() noexcept;
   /// Fills in what becomes of the keys; returns false if they are too many.
   [[nodiscard]] bool settle();

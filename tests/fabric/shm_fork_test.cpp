@@ -1,15 +1,17 @@
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include <poll.h>
 
+#include <dunlin/fabric/memory.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
+#include "fabric/mapping/base.hpp"
+#include "fabric/mapping/observer.hpp"
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
 
@@ -84,12 +86,25 @@ struct Row {
   Cell<int> step;
 };
 
+/// Whether a thread sleeps in the fabric, as an observer sees it.
+bool sleeps(const Fabric& fabric) {
+  for (const mapping::Sighting& sighting : mapping::find_mappings()) {
+    if (sighting.info.kind != mapping::MappingKind::base || sighting.info.group != fabric.group())
+      continue;
+    const mapping::ObservedMapping mapped(sighting);
+    const auto& base = *reinterpret_cast<const mapping::Base*>(mapped.memory().data());
+    if (memory::load(base.sleeping) != 0) return true;
+  }
+  return false;
+}
+
 /// The thread that sleeps in the fabric is not there in the child (FAB-T1).
 TEST(ShmFork, AChildIsNoMemberAlsoIfAnotherThreadWasInACall) {
   const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   Table<Row> table(fabric);
   const RunnerThread runner(table, {.wait = Wait::block, .spin_us = 0});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps
+  while (!sleeps(*fabric)) {
+  }
   Process child([&](Parent& parent) {
     parent.send_line(what_is_thrown_by(
         [&] { static_cast<void>(fabric->allocate({.name = "after", .bytes = 64})); }));

@@ -234,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(HandOver, Leaving, testing::Values(Mode::ordered, Mode:
                            return mode.param == Mode::ordered ? "Ordered" : "Unordered";
                          });
 
-/// Of so many subgroups, there is hardly a moment at which none owes a receipt.
+/// With so many subgroups there is hardly a moment at which none owes a receipt.
 TEST(HandOver, EndsWhenItsTimeIsUpAlsoWhileTheOthersSendWithoutAPause) {
   constexpr std::uint32_t kTopics = 20;
   constexpr std::uint32_t kHandOverMs = 10;
