@@ -332,26 +332,6 @@ TEST(SlabPool, AnEmptySlabOfADeadMemberIsAnothers) {
   EXPECT_TRUE(slabs.allocate(0, 1, 64)) << "REM-17";
 }
 
-TEST(SlabPool, AMemberThatDiesWhileItIsAskedForASlabKeepsNobodyWaiting) {
-  for (std::uint64_t delay_ns = 0; delay_ns < 40'000; delay_ns += 2'000) {
-    Slabs slabs(4, 1);
-    const SlabBlock block = slabs.allocate(2, 1, 256).value();
-    slabs.link(2, block);
-    slabs.free(0, block);
-    EXPECT_FALSE(slabs.at(0).allocate(1, 64));
-    slabs.world.run_for(delay_ns);
-    slabs.world.crash(2);
-    std::optional<SlabBlock> got;
-    EXPECT_TRUE(slabs.world.run_until(
-        [&] {
-          got = slabs.at(0).allocate(1, 64);
-          return got.has_value();
-        },
-        5'000'000'000))
-        << "REM-17: after " << delay_ns << " ns";
-  }
-}
-
 TEST(SlabPool, AnEmptySlabOfAMemberThatDiesWhileItIsAskedForIsAnothers) {
   for (const bool hangs : {false, true})
     for (std::uint64_t delay_ns = 0; delay_ns < 40'000; delay_ns += 2'000) {
