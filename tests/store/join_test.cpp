@@ -1,22 +1,13 @@
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
-#include <utility>
 
 #include <gtest/gtest.h>
 
 #include <dunlin/store.hpp>
 
 #include "store/joining.hpp"
-#include "store/stores.hpp"
-#include "support/rounds.hpp"
 
 /// Members that join later and take keys, while these are in use.
 namespace dunlin {
@@ -324,98 +315,6 @@ TEST(StoreJoin, AHomeMayDieBeforeItIsAsked) {
       EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
       if (testing::Test::HasFailure()) return;
     }
-}
-
-// --- on each fabric: a founder without keys takes some -------------------------------------------
-
-struct JoinOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, JoinOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
-
-TEST_P(JoinOnStores, CallsGoOnWhileKeysMove) {
-  constexpr std::uint64_t kMany = 200;
-  StoreOptions options = roomy_store(2);
-  options.contributes = true;
-  start(3, options);
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, std::to_string(key));
-  auto take = at(2).take_keys();
-  std::uint64_t round = 0;
-  do {
-    const std::uint64_t key = round++ * 7 % kMany;
-    EXPECT_EQ(get(2, key), std::to_string(key)) << "STO-M1";
-    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
-    EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
-    int polls = 0;  // on shm no call has polled the home that gives
-    cluster->until([&] { return ++polls > 2; });
-  } while (!take.finished());
-  EXPECT_EQ(remote::describe(take.status()), "done");
-  std::uint64_t there = 0;
-  for (std::uint64_t key = 0; key < kMany; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 3), key), std::to_string(key));
-    there += at(0).home_of(key) == 2 ? 1 : 0;
-  }
-  EXPECT_EQ(at(2).statistics().keys, there);
-  EXPECT_GT(there, kMany / 8);
-  EXPECT_EQ(count(1), kMany);
-}
-
-// --- by threads ----------------------------------------------------------------------------------
-
-/// One thread counts in all keys, and reads them, while another takes half of them.
-TEST(StoreJoin, NoCountIsLostBesideAMemberThatTakesKeys) {
-  const std::uint64_t kMany = 512, kCounts = test::rounds(20'000);
-  const auto& all = test::backends();
-  const auto shm = std::find_if(all.begin(), all.end(),
-                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
-  StoreOptions options = roomy_store(1);
-  options.contributes = true;
-  const std::string group = test::fresh_group();
-  std::atomic<bool> begins = false, has_taken = false, is_done = false;
-  std::array<std::jthread, 2> threads;
-  for (Rank rank = 0; rank < 2; ++rank)
-    threads.at(rank) = std::jthread([&, rank] {
-      const auto fabric = shm->join({.group = group, .nodes = 3, .rank = rank});
-      Store store(*fabric, options);
-      while (!begins) store.poll();
-      if (rank == 1) {
-        auto take = store.take_keys();
-        EXPECT_EQ(take.wait(), Status::ok);
-        EXPECT_GT(store.statistics().keys, kMany / 4);
-        has_taken = true;
-      }
-      while (!is_done) store.poll();
-    });
-  {
-    const auto fabric = shm->join({.group = group, .nodes = 3, .rank = 2});
-    Store store(*fabric, options);
-    std::map<std::uint64_t, std::uint64_t> expected;
-    const auto count_in = [&](std::uint64_t key) {
-      std::uint64_t next = 0;
-      auto counts = store.update(key, [&](std::optional<std::span<const std::byte>> now) {
-        next = 0;
-        if (now && now->size() == sizeof next) std::memcpy(&next, now->data(), sizeof next);
-        ++next;
-        return StoreUpdate::put(std::as_bytes(std::span(&next, 1)));
-      });
-      EXPECT_EQ(counts.wait(), Status::ok);
-      EXPECT_EQ(next, ++expected[key]) << "STO-M1, STO-M2: " << key;
-      auto get = store.get(key);
-      EXPECT_EQ(get.wait(), Status::ok);
-      std::uint64_t read = 0;
-      if (get.value().size() == sizeof read) std::memcpy(&read, get.value().data(), sizeof read);
-      EXPECT_EQ(read, next) << "STO-M2: " << key;
-    };
-    for (std::uint64_t key = 0; key < kMany; ++key) count_in(key);
-    for (std::uint64_t i = 0; i < kCounts || !has_taken; ++i) {
-      if (i == kCounts / 4) begins = true;
-      count_in(i * 7 % kMany);
-      if (testing::Test::HasFailure()) break;
-    }
-    begins = true;
-    while (!has_taken) store.poll();  // it waits until this member knows
-    is_done = true;
-    for (std::jthread& thread : threads) thread.join();
-  }
 }
 
 }  // namespace

@@ -1,13 +1,7 @@
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -16,7 +10,6 @@
 
 #include "store/mortals.hpp"
 #include "store/stores.hpp"
-#include "support/rounds.hpp"
 
 /// Homes that leave on purpose, while their keys are in use.
 namespace dunlin {
@@ -236,92 +229,6 @@ TEST(StoreLeave, IsRefusedWhereItIsNotOffered) {
   Mortals one(3, 2);
   auto of_client = one.at(2).leave();
   EXPECT_EQ(one.end_of(of_client), Status::not_allowed);
-}
-
-// --- on each fabric ------------------------------------------------------------------------------
-
-struct LeaveOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, LeaveOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
-
-TEST_P(LeaveOnStores, CallsGoOnWhileKeysMove) {
-  constexpr std::uint64_t kMany = 200;
-  start(3);
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, std::to_string(key));
-  auto leave = at(1).leave();
-  std::uint64_t round = 0;
-  do {
-    const std::uint64_t key = round++ * 7 % kMany;
-    EXPECT_EQ(get(2, key), std::to_string(key)) << "STO-M1";
-    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
-    EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
-    int polls = 0;  // on shm no call has polled the home that leaves
-    cluster->until([&] { return ++polls > 2; });
-  } while (!leave.finished());
-  EXPECT_EQ(remote::describe(leave.status()), "done");
-  for (std::uint64_t key = 0; key < kMany; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 3), key), std::to_string(key));
-    EXPECT_NE(at(0).home_of(key), 1U);
-  }
-  EXPECT_EQ(count(2), kMany);
-}
-
-// --- by threads ----------------------------------------------------------------------------------
-
-/// One thread counts in all keys, and reads them, while the home of half of them leaves.
-TEST(StoreLeave, NoCountIsLostBesideAHomeThatLeaves) {
-  const std::uint64_t kMany = 512, kCounts = test::rounds(20'000);
-  const auto& all = test::backends();
-  const auto shm = std::find_if(all.begin(), all.end(),
-                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
-  StoreOptions options = test::small_store();
-  options.homes = 2;
-  const std::string group = test::fresh_group();
-  std::atomic<bool> begins = false, has_left = false, is_done = false;
-  std::array<std::jthread, 2> homes;
-  for (Rank rank = 0; rank < 2; ++rank)
-    homes.at(rank) = std::jthread([&, rank] {
-      const auto fabric = shm->join({.group = group, .nodes = 3, .rank = rank});
-      Store store(*fabric, options);
-      while (!begins) store.poll();
-      if (rank == 1) {
-        auto leave = store.leave();
-        EXPECT_EQ(leave.wait(), Status::ok);
-        EXPECT_GT(store.statistics().keys_moved, kMany / 4);
-        has_left = true;
-      }
-      while (!is_done) store.poll();
-    });
-  {
-    const auto fabric = shm->join({.group = group, .nodes = 3, .rank = 2});
-    Store store(*fabric, options);
-    const std::uint64_t one = 1;
-    for (std::uint64_t key = 0; key < kMany; ++key)
-      EXPECT_EQ(store.put(key, std::as_bytes(std::span(&one, 1))).wait(), Status::ok);
-    std::map<std::uint64_t, std::uint64_t> expected;
-    for (std::uint64_t i = 0; i < kCounts || !has_left; ++i) {
-      if (i == kCounts / 4) begins = true;
-      const std::uint64_t key = i * 7 % kMany;
-      std::uint64_t next = 0;
-      auto counts = store.update(key, [&](std::optional<std::span<const std::byte>> now) {
-        if (now && now->size() == sizeof next) std::memcpy(&next, now->data(), sizeof next);
-        ++next;
-        return StoreUpdate::put(std::as_bytes(std::span(&next, 1)));
-      });
-      EXPECT_EQ(counts.wait(), Status::ok);
-      EXPECT_EQ(next, ++expected.try_emplace(key, 1).first->second) << "STO-M1, STO-M2: " << key;
-      auto get = store.get(key);
-      EXPECT_EQ(get.wait(), Status::ok);
-      std::uint64_t read = 0;
-      if (get.value().size() == sizeof read) std::memcpy(&read, get.value().data(), sizeof read);
-      EXPECT_EQ(read, next) << "STO-M2: " << key;
-      if (testing::Test::HasFailure()) break;
-    }
-    begins = true;
-    while (!has_left) store.poll();  // it waits until this member knows
-    is_done = true;
-    for (std::jthread& home : homes) home.join();
-  }
 }
 
 }  // namespace

@@ -1,13 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <map>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -15,7 +10,6 @@
 #include <dunlin/store.hpp>
 
 #include "store/two_copies.hpp"
-#include "support/rounds.hpp"
 
 /// Members that join a store with two copies of each key later and take keys, while these are in
 /// use.
@@ -391,101 +385,6 @@ TEST(StoreMovesJoin, AHomeMayDieBeforeItIsAsked) {
       members.expect_gets(kLate);
       if (testing::Test::HasFailure()) return;
     }
-}
-
-// --- on each fabric: a founder without keys takes some -------------------------------------------
-
-struct MovesJoinOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, MovesJoinOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
-
-TEST_P(MovesJoinOnStores, CallsGoOnWhileKeysMove) {
-  constexpr std::uint64_t kMany = 200;
-  StoreOptions options = two_copies(3);
-  options.contributes = true;
-  start(4, options);
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, std::to_string(key));
-  auto take = at(3).take_keys();
-  std::uint64_t round = 0;
-  do {
-    const std::uint64_t key = round++ * 7 % kMany;
-    EXPECT_EQ(get(3, key), std::to_string(key)) << "STO-M1";
-    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
-    EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
-    int polls = 0;  // on shm no call has polled the home that gives
-    cluster->until([&] { return ++polls > 2; });
-  } while (!take.finished());
-  EXPECT_EQ(remote::describe(take.status()), "done");
-  std::uint64_t there = 0;
-  for (std::uint64_t key = 0; key < kMany; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 4), key), std::to_string(key));
-    there += at(0).home_of(key) == 3 ? 1 : 0;
-  }
-  EXPECT_GT(at(3).statistics().keys, there) << "second copies, too";
-  EXPECT_GT(there, kMany / 16);
-  EXPECT_EQ(count(1), kMany);
-}
-
-// --- by threads ----------------------------------------------------------------------------------
-
-/// One thread counts in all keys, and reads them, while another takes keys.
-TEST(StoreMovesJoinOfThreads, NoCountIsLostBesideAMemberThatTakesKeys) {
-  const std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
-  constexpr std::uint32_t kHomes = 3, kTaker = kHomes, kClient = kHomes + 1;
-  const auto& all = test::backends();
-  const auto shm = std::find_if(all.begin(), all.end(),
-                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
-  StoreOptions options = two_copies(kHomes);
-  options.contributes = true;
-  const std::string group = test::fresh_group();
-  std::atomic<bool> begins = false, has_taken = false, is_done = false;
-  std::array<std::jthread, kHomes + 1> threads;
-  for (Rank rank = 0; rank <= kTaker; ++rank)
-    threads.at(rank) = std::jthread([&, rank] {
-      const auto fabric = shm->join({.group = group, .nodes = kClient + 1, .rank = rank});
-      Store store(*fabric, options);
-      while (!begins) store.poll();
-      if (rank == kTaker) {
-        for (int call = 0; call < 2; ++call) {
-          auto take = store.take_keys();
-          EXPECT_EQ(remote::describe(take.wait()), "done");
-        }
-        EXPECT_GT(store.statistics().keys, kMany / 4);
-        has_taken = true;
-      }
-      while (!is_done) store.poll();
-    });
-  {
-    const auto fabric = shm->join({.group = group, .nodes = kClient + 1, .rank = kClient});
-    Store store(*fabric, options);
-    std::map<std::uint64_t, std::uint64_t> expected;
-    const auto count_in = [&](std::uint64_t key) {
-      std::uint64_t next = 0;
-      auto counts = store.update(key, [&](std::optional<std::span<const std::byte>> now) {
-        next = 0;
-        if (now && now->size() == sizeof next) std::memcpy(&next, now->data(), sizeof next);
-        ++next;
-        return StoreUpdate::put(std::as_bytes(std::span(&next, 1)));
-      });
-      EXPECT_EQ(remote::describe(counts.wait()), "done");
-      EXPECT_EQ(next, ++expected[key]) << "STO-M1, STO-M2: " << key;
-      auto get = store.get(key);
-      EXPECT_EQ(get.wait(), Status::ok);
-      std::uint64_t read = 0;
-      if (get.value().size() == sizeof read) std::memcpy(&read, get.value().data(), sizeof read);
-      EXPECT_EQ(read, next) << "STO-M2: " << key;
-    };
-    for (std::uint64_t key = 0; key < kMany; ++key) count_in(key);
-    for (std::uint64_t i = 0; i < kCounts || !has_taken; ++i) {
-      if (i == kCounts / 4) begins = true;
-      count_in(i * 7 % kMany);
-      if (testing::Test::HasFailure()) break;
-    }
-    begins = true;
-    while (!has_taken) store.poll();  // it waits until this member knows
-    is_done = true;
-    for (std::jthread& thread : threads) thread.join();
-  }
 }
 
 }  // namespace

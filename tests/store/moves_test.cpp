@@ -1,13 +1,6 @@
-#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <cstring>
-#include <map>
-#include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -354,101 +347,6 @@ TEST(StoreMoves, LeaveIsRefusedAfterADeath) {
   members.bury(2, {0, 1}, 3);
   EXPECT_EQ(members.leave(0), Status::not_allowed);
   members.expect_all(3, "STO-M1");
-}
-
-// --- on each fabric ------------------------------------------------------------------------------
-
-struct MovesOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, MovesOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
-
-TEST_P(MovesOnStores, CallsGoOnWhileAHomeLeaves) {
-  constexpr std::uint64_t kMany = 200;
-  StoreOptions options = test::small_store();
-  options.copies = 2;
-  start(4, options);
-  for (std::uint64_t key = 0; key < kMany; ++key) put(0, key, std::to_string(key));
-  auto leave = at(1).leave();
-  std::uint64_t round = 0;
-  do {
-    const std::uint64_t key = round++ * 7 % kMany;
-    EXPECT_EQ(get(2, key), std::to_string(key)) << "STO-M1";
-    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
-    EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
-    int polls = 0;  // on shm no call has polled the home that leaves
-    cluster->until([&] { return ++polls > 2; });
-  } while (!leave.finished());
-  EXPECT_EQ(remote::describe(leave.status()), "done");
-  for (std::uint64_t key = 0; key < kMany; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 4), key), std::to_string(key));
-    EXPECT_NE(at(0).home_of(key), 1U);
-  }
-  EXPECT_EQ(at(1).statistics().keys, 0U);
-  EXPECT_EQ(count(2), kMany);
-}
-
-// --- by threads ----------------------------------------------------------------------------------
-
-/// One thread counts in all keys, and reads them, while one home of them after the other leaves.
-TEST(StoreMovesOfThreads, NoCountIsLostBesideHomesThatLeave) {
-  const std::uint64_t kMany = 256, kCounts = test::rounds(20'000);
-  constexpr std::uint32_t kHomes = 4, kClient = kHomes;
-  const auto& all = test::backends();
-  const auto shm = std::find_if(all.begin(), all.end(),
-                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
-  StoreOptions options = test::small_store();
-  options.copies = 2;
-  options.homes = kHomes;
-  const std::string group = test::fresh_group();
-  std::atomic<std::uint32_t> begun = 0, left = 0;
-  std::atomic<bool> is_done = false;
-  std::array<std::jthread, kHomes> homes;
-  for (Rank rank = 0; rank < kHomes; ++rank)
-    homes.at(rank) = std::jthread([&, rank] {
-      const auto fabric = shm->join({.group = group, .nodes = kHomes + 1, .rank = rank});
-      Store store(*fabric, options);
-      while (begun < rank + 1 && !is_done) store.poll();
-      if (rank < 2) {
-        auto leave = store.leave();
-        EXPECT_EQ(remote::describe(leave.wait()), "done");
-        EXPECT_GT(store.statistics().keys_moved, kMany / 8);
-        EXPECT_EQ(store.statistics().keys, 0U);
-        ++left;
-      }
-      while (!is_done) store.poll();
-    });
-  {
-    const auto fabric = shm->join({.group = group, .nodes = kHomes + 1, .rank = kClient});
-    Store store(*fabric, options);
-    const std::uint64_t one = 1;
-    for (std::uint64_t key = 0; key < kMany; ++key)
-      EXPECT_EQ(store.put(key, std::as_bytes(std::span(&one, 1))).wait(), Status::ok);
-    std::map<std::uint64_t, std::uint64_t> expected;
-    for (std::uint64_t i = 0; i < kCounts || left < 2; ++i) {
-      if (i == kCounts / 4) begun = 1;
-      if (i > kCounts / 2 && left == 1) begun = 2;
-      const std::uint64_t key = i * 7 % kMany;
-      std::uint64_t next = 0;
-      auto counts = store.update(key, [&](std::optional<std::span<const std::byte>> now) {
-        next = 0;
-        if (now && now->size() == sizeof next) std::memcpy(&next, now->data(), sizeof next);
-        ++next;
-        return StoreUpdate::put(std::as_bytes(std::span(&next, 1)));
-      });
-      EXPECT_EQ(remote::describe(counts.wait()), "done");
-      EXPECT_EQ(next, ++expected.try_emplace(key, 1).first->second) << "STO-M1, STO-M2: " << key;
-      auto get = store.get(key);
-      EXPECT_EQ(get.wait(), Status::ok);
-      std::uint64_t read = 0;
-      if (get.value().size() == sizeof read) std::memcpy(&read, get.value().data(), sizeof read);
-      EXPECT_EQ(read, next) << "STO-M2: " << key;
-      if (testing::Test::HasFailure()) break;
-    }
-    begun = kHomes;
-    while (left < 2) store.poll();  // it waits until this member knows
-    is_done = true;
-    for (std::jthread& home : homes) home.join();
-  }
 }
 
 }  // namespace
