@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Move{"JoinWithTwoCopies", with(two_copies(), 3, 2, true), 4, {3}, true, 256},
         Move{"LeaveWithOneCopy", with(test::small_store(), 2, 1, false), 2, {1}, false, 512},
         Move{"LeaveWithTwoCopies", with(test::small_store(), 4, 2, false), 4, {0, 1}, false, 256}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& one) { return one.param.name; });
 
 /// A thread for each member, and this one, the client.
 TEST_P(WhileKeysMoveOfThreads, NoCountIsLost) {
