@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "assert.hpp"
 #include "fabric/names.hpp"
 #include "fabric/shm/membarrier.hpp"
 #include "fault_injection.hpp"
@@ -140,6 +141,8 @@ void Session::start(Slot& slot) {
 bool Session::start_transfer(Slot& slot) {
   const Request& request = slot.request;
   if (request.bytes == 0) return false;
+  DUNLIN_ASSERT(lead(request) + request.bytes <= layout_.transfer_bytes,
+                "DMN-S1: the copy of a request is checked before it is used");
   std::byte* const own = slot.buffer.get() + lead(request);
   SegmentAccess::Request call{.kind = Kind::get,
                               .key = Key{request.key},
@@ -261,6 +264,8 @@ void Session::finished(Slot& slot) {
 }
 
 void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
+  DUNLIN_ASSERT(slot.state == State::running && running_ > 0,
+                "DMN-S3: an operation that was given up is not answered");
   slot.state = State::idle;
   --running_;
   if (ended_) {
@@ -279,6 +284,8 @@ void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
   if (request.call == Call::get && status == Status::ok && !outcome.unchanged) {
     const std::byte* const own = slot.buffer.get() + lead(request);
     if ((request.flags & kIsInline) != 0) {
+      DUNLIN_ASSERT(lead(request) + request.bytes <= entry.data.size(),
+                    "DMN-S1: the copy of a request is checked before it is used");
       std::memcpy(entry.data.data() + lead(request), own, request.bytes);
     } else {
       memory::copy_unwatched(shared_buffer(slot) + lead(request), own, request.bytes);
@@ -331,6 +338,7 @@ void Session::end() noexcept {
 }
 
 void Session::release_locks() noexcept {
+  DUNLIN_ASSERT(ended_, "DMN-S3: the locks of a client are released when it has ended");
   for (const Key key : locks_) {
     SegmentOperation& operation = *slots_.front().operation;
     SegmentAccess::start(operation,

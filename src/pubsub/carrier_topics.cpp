@@ -4,6 +4,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "assert.hpp"
 #include "pubsub/carrier.hpp"
 #include "pubsub/topic_core.hpp"
 #include "pubsub/topic_qos.hpp"
@@ -129,6 +130,7 @@ void Carrier::give_number(const Declaration& declaration) {
     topic = made.get();
     topics_.push_back(std::move(made));
   }
+  DUNLIN_ASSERT(topic->number() == 0, "PUB-O2: a topic of an order gets its number once");
   numbered_.push_back(topic);
   topic->give_number(static_cast<std::uint32_t>(numbered_.size()));
 }

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "assert.hpp"
+
 namespace dunlin::pubsub {
 
 bool ClientNumbers::note(const ClientStamp& stamp) {
@@ -13,6 +15,7 @@ bool ClientNumbers::note(const ClientStamp& stamp) {
     by_age_.splice(by_age_.end(), by_age_, found->second);
     return true;
   }
+  DUNLIN_ASSERT(places_.size() == by_age_.size(), "RLY-1: one number of each client suffices");
   if (by_age_.size() >= kMaxTopicClients) {
     places_.erase(by_age_.front().client);
     by_age_.pop_front();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "assert.hpp"
+
 namespace dunlin::pubsub {
 namespace {
 
@@ -67,6 +69,8 @@ void LogHistory::mark(const multicast::LogPosition& at, const InUse& in_use) {
     landmarks_.resize((landmarks_.size() + 1) / 2);
     apart_ *= 2;
   }
+  DUNLIN_ASSERT_ALWAYS(!landmarks_.empty() && landmarks_.size() <= kMaxLandmarks,
+                       "PUB-K2: landmarks are bounded, and the first one stays");
   const std::uint64_t record = std::min(landmarks_.front().from, in_use.record);
   while (!passed_over_.empty() && passed_over_.front() < record) passed_over_.pop_front();
   forget_writers(std::min(landmarks_.front().before.samples, in_use.samples));

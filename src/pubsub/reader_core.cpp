@@ -7,6 +7,7 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 
 namespace dunlin::pubsub {
@@ -27,7 +28,10 @@ ReaderCore::ReaderCore(std::shared_ptr<TopicCore> of, std::shared_ptr<const Type
 }
 
 ReaderCore::~ReaderCore() {
-  for (const auto& slot : slots_) type_->destroy(slot->data);
+  for (const auto& slot : slots_) {
+    DUNLIN_ASSERT_ALWAYS(slot->loans == 0, "PUB-R2: a sample is there while it is lent");
+    type_->destroy(slot->data);
+  }
   for (const auto& [key, instance] : instances_) destroy_key_holder(*instance);
   if (scratch_ != nullptr) type_->destroy(scratch_);
 }
@@ -267,6 +271,7 @@ ReaderSlot* ReaderCore::free_slot() {
     return slots_.back().get();
   }
   ReaderSlot* const slot = free_.back();
+  DUNLIN_ASSERT(slot->loans == 0 && !slot->cached, "PUB-R2: a slot that is lent is not reused");
   free_.pop_back();
   return slot;
 }
@@ -311,6 +316,8 @@ ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
 
 /// Out of the cache, and free unless it is lent (PUB-R2).
 void ReaderCore::unlink(ReaderSlot& slot) noexcept {
+  DUNLIN_ASSERT(slot.cached && slot.instance != nullptr && slot.instance->cached > 0,
+                "PUB-R1: a slot is free once for each sample that it cached");
   ReaderInstance& instance = *slot.instance;
   (slot.before != nullptr ? slot.before->after : oldest_) = slot.after;
   (slot.after != nullptr ? slot.after->before : newest_) = slot.before;
@@ -391,8 +398,10 @@ std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<
 }
 
 void ReaderCore::give_back(std::vector<ReaderSlot*>& slots) noexcept {
-  for (ReaderSlot* const slot : slots)
+  for (ReaderSlot* const slot : slots) {
+    DUNLIN_ASSERT(slot->loans > 0, "PUB-R2: a loan is given back once");
     if (--slot->loans == 0 && !slot->cached) free_.push_back(slot);
+  }
   slots.clear();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 
 namespace dunlin::pubsub {
@@ -11,9 +12,13 @@ namespace dunlin::pubsub {
 void Storage::drop(Place place, std::uint64_t adding) {
   if (keeps_last()) {
     const auto of_key = by_key_.find(place->header.key_hash);
+    DUNLIN_ASSERT(of_key != by_key_.end() && of_key->second.front() == place,
+                  "PUB-T2: the stored samples of a key go in their order");
     of_key->second.pop_front();  // no sample of a key goes before an older one
     if (of_key->second.empty() && of_key->first != adding) by_key_.erase(of_key);
   }
+  DUNLIN_ASSERT(kept_ > 0 && place->kept() && bytes_ >= place->payload.size(),
+                "PUB-T5: a sample is overtaken once");
   bytes_ -= place->payload.size();
   --kept_;
   place->dropped_at = ways_begun_ + 1;
@@ -102,6 +107,8 @@ void Storage::note_unregistered(std::uint64_t key_hash,
 // --- a late reader's way -------------------------------------------------------------------------
 
 Storage::WayPlace Storage::begin_way() {
+  DUNLIN_ASSERT((kept_ == 0) == (oldest_ == samples_.end()),
+                "PUB-T2: a late reader begins with the oldest sample that is kept");
   return ways_.insert(ways_.end(), Way{.next = oldest_, .number = ++ways_begun_});
 }
 

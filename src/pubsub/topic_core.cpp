@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
+#include "assert.hpp"
 #include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
@@ -178,6 +179,7 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
 
 void TopicCore::data(const MessageHeader& header, std::span<const std::byte> payload,
                      const std::shared_ptr<RemoteWriter>& writer) {
+  DUNLIN_ASSERT(!writer->gone, "PUB-T4: the endpoints of a member go after its last sample");
   ++counters.received;
   counters.bytes += payload.size();
   if (header.kind != Kind::unregister) {
@@ -192,6 +194,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
                     .position = position_,
                     .order_position = carrier_->position()};
   for (ReaderCore* const reader : writer->readers) {
+    DUNLIN_ASSERT(reader->active, "PUB-T2: a reader begins where its announcement lies");
     if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
       continue;  // it comes to this one on its way
     try {
@@ -362,6 +365,7 @@ void TopicCore::end() noexcept {
 }
 
 WriteResult TopicCore::send(std::span<const std::byte> message) {
+  DUNLIN_ASSERT(may_send(), "PUB-O2: a topic of an order has its number before it sends");
   switch (channel()->send(message)) {
     case multicast::SendResult::sent:
       return WriteResult::written;

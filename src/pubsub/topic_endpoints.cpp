@@ -3,6 +3,7 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "assert.hpp"
 #include "fabric/hash.hpp"
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
@@ -256,6 +257,7 @@ void TopicCore::match(const std::shared_ptr<RemoteWriter>& writer, ReaderCore& r
                       reader_name(me_, reader.number()) + " do not match: " + why);
     return;
   }
+  DUNLIN_ASSERT(!writer->refused, "PUB-T3: an endpoint of another type matches none");
   writer->readers.push_back(&reader);
   reader.matched(!writer->silent);
 }

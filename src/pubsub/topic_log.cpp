@@ -3,6 +3,7 @@
 
 #include <dunlin/pubsub/limits.hpp>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "multicast/log_cursor.hpp"
 #include "pubsub/match.hpp"
@@ -91,6 +92,7 @@ std::size_t TopicCore::give_logged(std::size_t& most_messages) {
 }
 
 std::size_t TopicCore::give_logged(CatchingUp& one, std::size_t readers) {
+  DUNLIN_ASSERT(one.logged != nullptr, "PUB-K1: a late reader of a topic in a log reads the log");
   std::size_t done = 0;
   if (one.reader->is_full() || one.reader->dropped()) {
     one.logged->cursor->pause();

@@ -15,6 +15,8 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::relay {
 namespace {
 
@@ -316,6 +318,8 @@ std::string ClientState::handle_refused(const Frame& frame, Slot& slot) {
 
 /// RLY-4. False if that many were not written.
 bool ClientState::settle(WriterState& writer, std::uint64_t number) {
+  DUNLIN_ASSERT(writer.kept.size() == writer.written - writer.acknowledged,
+                "RLY-4: a client keeps each sample until it is acknowledged");
   if (number > writer.written) return false;
   while (writer.acknowledged < number) {
     writer.kept_bytes -= writer.kept.front().payload.size();
@@ -431,6 +435,8 @@ std::size_t ClientState::send_samples() {
     WriterState& writer = *slot.writer;
     while (writer.next < writer.kept.size() && connection_->waiting() < kSentAhead) {
       WriterState::Kept& kept = writer.kept[writer.next++];
+      DUNLIN_ASSERT(kept.sample.number == writer.acknowledged + writer.next,
+                    "RLY-3: a client sends its samples in the order of their numbers");
       kept.sample.payload = kept.payload;
       add_sample(connection_->output(), writer.number, kept.flags, kept.sample);
       if (std::exchange(kept.was_sent, true)) ++counters.sent_again;

@@ -5,6 +5,8 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::relay {
 namespace {
 
@@ -60,6 +62,7 @@ class Session::Endpoint final : public ClientEndpoint {
 
 /// RLY-6
 void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) {
+  DUNLIN_ASSERT(begun, "RLY-7: a subscription has its place before it is given samples");
   if (info.position <= position || !why_over.empty()) return;
   // Samples of a writer that does not own its instance, and stored ones that have gone.
   if (seen != 0) passed += info.position - seen - 1;

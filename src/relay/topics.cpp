@@ -8,6 +8,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
 #include "pubsub/sample_key.hpp"
 
 namespace dunlin::relay {
@@ -176,6 +177,7 @@ std::optional<std::uint64_t> RelayTopic::check(std::uint8_t flags, const ClientS
 
 pubsub::WriteResult RelayTopic::publish(const ClientId& client, std::uint8_t flags,
                                         const ClientSample& sample, std::uint64_t key_hash) {
+  DUNLIN_ASSERT(type_.has_value(), "RLY-8: a sample is checked before it is published");
   sample_.plain = (flags & kXcdr) == 0;
   sample_.key_hash = key_hash;
   sample_.payload.assign(sample.payload.begin(), sample.payload.end());

@@ -109,6 +109,7 @@ class BenchOverHosts : public testing::Test {
   std::vector<Process> commands_;
 };
 
+/// By BCH-H3 only process 0 has results.
 TEST_F(BenchOverHosts, MeasuresOnAllAndReportsAtTheFirst) {
   start({"--only", "detection", "counting", "--quick", "--rounds", "2"});
   for (std::uint32_t host = 0; host < kHosts; ++host)
@@ -128,6 +129,7 @@ TEST_F(BenchOverHosts, MeasuresOnAllAndReportsAtTheFirst) {
   }
 }
 
+/// BCH-H5 promises what this test checks.
 TEST_F(BenchOverHosts, EndsEverywhereWithASentenceWhenAHostDiesMidway) {
   start({"--only", "detection", "--rounds", "1000"});
   while (connections_of(1) < kConnectionsMidway) std::this_thread::yield();

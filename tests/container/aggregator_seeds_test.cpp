@@ -224,6 +224,7 @@ void AuditedOrigin::end_flush() {
         << "CON-B2: a flush ended, and not all that was pushed before it is taken";
 }
 
+/// Members die meanwhile, so the auditor checks CON-B3, too.
 TEST(AggregatorsInSimulator, LoseAndDoubleNothingWhateverHappens) {
   const test::Seeds seeds(kAggregatorSeeds);
   AggregatorsSeen seen;

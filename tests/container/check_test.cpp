@@ -41,6 +41,7 @@ struct CheckedContainers : test::OnContainers {
 INSTANTIATE_TEST_SUITE_P(On, CheckedContainers, testing::ValuesIn(test::container_cases()),
                          test::name_of_case);
 
+/// CON-C2 ends the call that was announced later with `broken_promise`.
 TEST_P(CheckedContainers, NameBothCallersOfABrokenPromise) {
   start_maps();
   // By message, or a call on shared memory would have ended when the other begins.
@@ -113,6 +114,7 @@ TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
   EXPECT_EQ(sentences(), "\n\n\n") << "CON-C3: a call of the phase before still counts";
 }
 
+/// By CON-C1 a call that was given up leaves no announcement behind.
 TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
   start_maps();
   for (int polls = 0; polls < 12; ++polls) {

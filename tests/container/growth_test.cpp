@@ -125,6 +125,7 @@ TEST_P(GrowingMaps, OfInsertsOfAKeyThatRaceAcrossAGrowthOneSucceeds) {
   for (const auto& [key, count] : times) EXPECT_EQ(count, 1) << key;
 }
 
+/// By CON-G2 a call says `full` only when no table has a vacant slot.
 TEST_P(GrowingMaps, AreFullWhenAllSlotsAreTaken) {
   start_maps(2, {.name = "map", .slots = 2, .grow_to = 7});
   std::set<std::uint64_t> kept;

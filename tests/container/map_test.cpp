@@ -56,6 +56,7 @@ struct Maps : test::OnContainers {
 
 INSTANTIATE_TEST_SUITE_P(On, Maps, testing::ValuesIn(test::container_cases()), test::name_of_case);
 
+/// CON-M4 promises what this test checks.
 TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
   start_maps(3, 100);
   std::uint64_t key = 0;

@@ -148,6 +148,7 @@ TEST_P(PooledValues, BehaveAsThoseOfAStandardMapDo) {
   expect_blocks(0);
 }
 
+/// A slot that refers to a block too early (CON-V4) would show another text.
 TEST_P(PooledValues, AreNeverMixedWhileAllChangeThem) {
   start_maps(3, 1 << 18);
   constexpr std::uint64_t kChangedKeys = 3;
@@ -192,6 +193,7 @@ TEST_P(PooledValues, AreNeverMixedWhileAllChangeThem) {
   expect_blocks(0);
 }
 
+/// CON-V6 promises what this test checks.
 TEST_P(PooledValues, WithoutRoomAreRefusedAndChangeNothing) {
   start_maps(2, 1 << 16);
   std::vector<std::uint64_t> kept;

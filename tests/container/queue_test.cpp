@@ -80,6 +80,7 @@ TEST_P(Queues, TheHostAloneUsesItsOwnMemory) {
   EXPECT_EQ(pop(1, Promise::local), UINT64_MAX);
 }
 
+/// A slot that is written too early (CON-Q2) would lose an element.
 TEST_P(Queues, NothingIsLostOrDoubledWhenAllPushAndPopAtOnce) {
   start_queues(3, 8);
   constexpr std::uint64_t kEach = 100;

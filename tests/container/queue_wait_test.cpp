@@ -189,6 +189,7 @@ TEST_P(WaitingQueues, AMemberAloneWaitsInVain) {
   EXPECT_EQ(cluster->end_of(in_vain), Status::timed_out);
 }
 
+/// CON-Q6 bounds the attempts, and so what is posted.
 TEST(WaitingQueuesInSimulator, RestBetweenTheirAttempts) {
   constexpr std::uint64_t kWaitNs = 20'000'000;
   for (const Style style : {Style::one_sided, Style::message}) {

@@ -118,6 +118,7 @@ TEST_P(ReusedSlots, AreThoseOfAStandardMap) {
 }
 
 /// All members insert each key at once, some give up; each key is there once.
+/// CON-M5 keeps a slot from being offered to two keys.
 TEST_P(ReusedSlots, OfInsertsOfAKeyThatRaceForThemOneSucceeds) {
   start_maps(3, {.name = "map", .slots = 8});
   for (std::uint64_t key = 0; key < 40; ++key) {  // until all slots have been used

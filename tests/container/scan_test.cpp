@@ -47,6 +47,7 @@ struct Scans : test::OnContainers {
 
 INSTANTIATE_TEST_SUITE_P(On, Scans, testing::ValuesIn(test::container_cases()), test::name_of_case);
 
+/// Under Promise::reads, CON-I2 promises what is in the map and nothing else.
 TEST_P(Scans, EachMemberSeesTheElementsOfAll) {
   start_maps(3, {.name = "map", .slots = 100});
   std::map<std::uint64_t, std::uint64_t> model;
@@ -193,6 +194,7 @@ struct ScanningMember {
   HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 30}};
 };
 
+/// By CON-I3 a scan leaves out a part that cannot be read, and says so.
 TEST(ScansInSimulator, LeaveThePartOfADeadMemberOutAndSaySo) {
   constexpr Rank kDead = 2;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {

@@ -356,6 +356,7 @@ void AuditedMember::end_queue() {
   EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
 }
 
+/// Each call draws its style, so one auditor checks all of them, as CON-P6 promises.
 TEST(ContainersInSimulator, KeepTheirPromisesWhateverHappens) {
   const test::Seeds seeds(kContainerSeeds);
   ContainersSeen seen;

@@ -142,6 +142,7 @@ TEST_P(VariableSizes, TypesOfThePrograms) {
   EXPECT_EQ(found.value(), Color{"blue"});
 }
 
+/// CON-V2 promises what this test checks.
 TEST_P(VariableSizes, WhatIsTooLongIsRefusedAndChangesNothing) {
   start(2);
   const auto maps = make<HashMap<std::string, std::string>>(

@@ -196,6 +196,7 @@ TEST_P(DaemonDeath, ClientsMayDieAtAnyInstruction) {
   while (daemon.clients() != 1) static_cast<void>(get(*client, keys[0]));
 }
 
+/// By DMN-4 all operations of a client end with `stopped` when its daemon has ended.
 TEST(DaemonEnd, AClientIsToldThatItsDaemonHasEndedAndAttachesAgain) {
   const std::string group = test::fresh_group();
   const auto serve = [&](Parent& parent) {

@@ -121,6 +121,7 @@ TEST(MemoryStress, AnAtomicOrdersPlainBytes) {
             0U);
 }
 
+/// FAB-M2 promises what this test checks.
 TEST(MemoryStress, PlaceFillsALineUpwards) {
   constexpr std::uint64_t kRounds = 50'000;
   StampedLine shared;

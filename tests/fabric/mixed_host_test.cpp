@@ -28,6 +28,7 @@ TEST(MixedHost, SharesMemoryWithAMemberOfTheSameHost) {
   EXPECT_TRUE(way_to(other, own.host()).here) << "both find the same";
 }
 
+/// MIX-H1 lists what two members must share, and both come to the same result.
 TEST(MixedHost, SaysWhyItReachesAMemberOverTheNetwork) {
   const OwnHost own;
   const OwnHost other;

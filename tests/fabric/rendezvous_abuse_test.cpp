@@ -104,6 +104,7 @@ TEST_P(RendezvousAbuse, SlowOnesAreNotWaitedFor) {
 }
 
 /// These repeat what a member has said, and cannot go on.
+/// RDV-N4 bounds how many callers without a proof are kept.
 TEST_P(RendezvousAbuse, ThoseWhoNeverProveAnythingMakeRoom) {
   std::vector<Descriptor> silent;
   const std::vector<std::byte> call = recorded_hello();

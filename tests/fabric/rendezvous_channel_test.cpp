@@ -94,6 +94,7 @@ TEST_F(RendezvousChannel, HidesWhatIsSaid) {
 
 // --- the secret ----------------------------------------------------------------------------------
 
+/// By RDV-N1 a host says nothing about the group before the joiner has proved itself.
 TEST_F(RendezvousChannel, DoesNotTrustWhoKnowsAnotherSecret) {
   const Tls wrong("another secret!!", {});
   Channel stranger(Side::joiner, wrong);
@@ -195,6 +196,7 @@ TEST_F(RendezvousChannel, ReadsNoProtocolFromAListThatIsNotOurs) {
 
 // --- frames --------------------------------------------------------------------------------------
 
+/// RDV-N2 promises what this test checks.
 TEST_F(RendezvousChannel, NoticesAChangedBit) {
   for (std::size_t i = 0, bytes = 1; i < bytes; ++i) {
     Pair pair;

@@ -132,6 +132,7 @@ TEST_F(RendezvousRoster, RefusesOneMoreThanThereArePlaces) {
   EXPECT_TRUE(contains(refusal_of(joiner_of(plan_)), "all its 3 places are taken"));
 }
 
+/// RDV-N3 says what is compared before a member counts.
 TEST_F(RendezvousRoster, RefusesWhoExpectsAnotherGroup) {
   JoinRequest joiner = joiner_of(plan_);
   joiner.group = "herd";

@@ -49,6 +49,7 @@ void expect_all_meet(const std::vector<Options>& all) {
   EXPECT_EQ(ranks.size(), all.size());
 }
 
+/// By RDV-N5 each member gets the rank and the endpoint address of every member.
 TEST(RosterExchange, GivesEachMemberARankAndTheEndpointsOfAll) {
   expect_all_meet(std::vector<Options>(7, counted(fresh_address(), 7)));
 }

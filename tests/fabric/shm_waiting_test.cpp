@@ -100,7 +100,9 @@ void expect_no_lost_wakeup(bool first_has_barriers, bool second_has_barriers) {
   EXPECT_EQ(second.exit_code(), 0);
 }
 
+/// No wake-up is lost, because the sleeper keeps to SHM-W1 and the writer to SHM-W2.
 TEST(ShmWaiting, ASleepingProcessIsWokenByAWrite) { expect_no_lost_wakeup(true, true); }
+/// SHM-W3 demands a fence of the writer if either side has no barrier.
 TEST(ShmWaiting, WithoutBarriersTheWritersFence) { expect_no_lost_wakeup(false, false); }
 TEST(ShmWaiting, OneWithoutBarriersIsEnoughToFence) { expect_no_lost_wakeup(true, false); }
 
@@ -206,6 +208,7 @@ bool wait_as_a_foreign_loop(Fabric& fabric, int timeout_ms) {
   return woken;
 }
 
+/// SHM-W5 promises what this test checks.
 TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForTheHeartbeat) {
   const auto fabric = shm::join({.group = fresh_group(), .members = 1});
   for (int beat = 0; beat < 3; ++beat) {
@@ -287,6 +290,7 @@ Process ringing_process(const std::string& group, Rank rank, bool stops) {
   });
 }
 
+/// By SHM-W4 the word changes only after the bell was rung.
 TEST(ShmWaiting, AWriterThatIsStoppedBeforeItRingsKeepsNobodyFromRinging) {
   const std::string group = fresh_group();
   Process first = ringing_process(group, 1, true);

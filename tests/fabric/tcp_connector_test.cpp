@@ -107,6 +107,7 @@ TEST(TcpConnector, EndsAnEncryptedConnectionWithoutASignal) {
   for (int i = 0; i < 3; ++i) static_cast<void>(wires[0][1].send(std::span(&piece, 1)));
 }
 
+/// By TCP-E2 a member that encrypts never falls back to a plain connection.
 TEST(TcpConnector, RefusesMembersThatDisagreeOnEncryption) {
   Callers members(2);
   members.all[1] = new_connector(true);

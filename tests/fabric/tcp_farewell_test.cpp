@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{16} << 20;  // more than the sockets take
 
 /// One member fills the region of the other, which does not poll before, and goes at once.
+/// By TCP-T2 the end of a connection is told after all frames that came on it.
 TEST(TcpFarewell, WhatWasPostedArrivesThoughItsMemberHasGone) {
   const NetworkJoinOptions options = test::on_this_host(test::fresh_group(), 2);
   std::atomic<bool> connected{false}, posted{false};

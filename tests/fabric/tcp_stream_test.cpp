@@ -93,6 +93,7 @@ bool feed(Incoming& incoming, const TestBytes& stream, std::size_t& at, std::siz
   return incoming.take(filled, 1, receiver, scratch);
 }
 
+/// TCP-I1 promises whole frames in their order.
 TEST(TcpIncoming, PutsFramesTogetherHoweverTheyAreCut) {
   std::vector<Sent> sent;
   for (const std::size_t behind : {0U, 5U, 0U, 4096U, 10'240U, 1U, 0U, 262'144U, 0U})
@@ -114,6 +115,7 @@ TEST(TcpIncoming, PutsFramesTogetherHoweverTheyAreCut) {
   }
 }
 
+/// By TCP-I2 the bytes behind a frame are received straight into several places.
 TEST(TcpIncoming, FillsMorePlacesThanOneCallTakes) {
   const Sent sent = drawn_frame(3, 5000, 1);
   TestBytes stream;
@@ -161,6 +163,7 @@ TEST(TcpIncoming, BelievesNoFrameWhosePlacesAreNotWhatIsBehindIt) {
   }
 }
 
+/// TCP-I3 promises what this test checks.
 TEST(TcpIncoming, WritesNothingIntoMemoryThatWasReleased) {
   const Sent sent = drawn_frame(2, 3000, 1);
   TestBytes stream;

@@ -199,6 +199,7 @@ void with_a_box_at_a_peer(const std::function<int(std::unique_ptr<Fabric>&, Regi
   });
 }
 
+/// By VRB-V2 the fabric forgets its callers before its queue pairs are destroyed.
 TEST(VerbsDeath, OfTheFabricGivesNobodyResultsWhoMayBeGone) {
   SKIP_WITHOUT_A_DEVICE();
   with_a_box_at_a_peer([](std::unique_ptr<Fabric>& fabric, Region& box) {

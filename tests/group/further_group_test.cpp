@@ -68,6 +68,7 @@ TEST(FurtherGroupInSimulator, HasItsOwnMembersInItsOwnOrder) {
   EXPECT_EQ(groups[1].participant.begun.back().name, "all");
 }
 
+/// GRP-F2 promises what this test checks.
 TEST(FurtherGroupInSimulator, IsLeftWithoutLeavingTheFabric) {
   TwoGroups groups(3, {0, 1, 2});
   ASSERT_TRUE(groups.run_until_further_view_of({0, 1, 2}));
@@ -97,6 +98,7 @@ TEST(FurtherGroupInSimulator, GoesOnWhenAMemberDestroysItsPart) {
   EXPECT_TRUE(groups[0].group->why_ended().empty()) << groups[0].group->why_ended();
 }
 
+/// GRP-F3 promises what this test checks.
 TEST(FurtherGroupInSimulator, GoesOnWithoutTheDeadOfTheFabric) {
   for (Rank dead = 0; dead < 4; ++dead) {
     TwoGroups groups(4, {2, 0, 1});

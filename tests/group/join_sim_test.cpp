@@ -14,6 +14,7 @@ using test::ClusterFixture;
 using test::contains;
 using test::what_is_thrown_by;
 
+/// GRP-N5 says who is in that view, and in which order.
 TEST(JoiningInSimulator, BringsANodeIntoTheNextView) {
   ClusterFixture cluster(2, 1);
   ASSERT_TRUE(cluster.until_view_of({0, 1}));
@@ -28,6 +29,7 @@ TEST(JoiningInSimulator, BringsANodeIntoTheNextView) {
   EXPECT_EQ(cluster[2].views.size(), 1U);
 }
 
+/// GRP-S2 promises what this test checks.
 TEST(JoiningInSimulator, GivesItWhatWasDeliveredAndThenTheRestInTheSameOrder) {
   for (const bool by_next : {false, true}) {
     ClusterFixture cluster(2, 1, 1, {.ring_bytes = 4096});
@@ -121,6 +123,7 @@ TEST(JoiningInSimulator, LeavesTheGroupAsItIsIfTheOneWhoComesDiesAtAnyMoment) {
   }
 }
 
+/// By GRP-N1 the leader compares the hash, and refuses with a reason.
 TEST(JoiningInSimulator, RefusesWhoDeclaresOtherSubgroups) {
   ClusterFixture cluster(2, 1);
   GroupOptions other = cluster[2].group_options();

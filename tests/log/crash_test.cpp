@@ -72,6 +72,7 @@ TEST(Crashes, LoseNothingThatWasAcknowledgedAtAnyOperation) {
   }
 }
 
+/// By LOG-D4 a torn tail is cut off and told.
 TEST(Crashes, TearTailsOfWhichItIsSaidWhereTheyAre) {
   std::size_t torn = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {

@@ -96,6 +96,7 @@ TEST_F(Damage, NothingIsWrongAtFirst) {
   EXPECT_EQ(whole.size(), kRecords);
 }
 
+/// LOG-D3 promises what this test checks.
 TEST_F(Damage, OfAnyBitIsFoundWithFileAndOffset) {
   for (const std::string& name : names) {
     const Bytes before = disk.content("logs", name);

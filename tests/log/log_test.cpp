@@ -70,6 +70,7 @@ TEST(Log, SyncsOnceACommit) {
 }
 
 /// So members can compare their logs by one number.
+/// By LOG-D7 logs with equal chains have equal records.
 TEST(Log, HasTheSameChainAsAnotherWithTheSameRecords) {
   SimulatedDisk disk(1);
   Log one(disk.open("one"), {.name = "group/test", .segment_bytes = 300});

@@ -116,6 +116,7 @@ TEST_F(PosixDisk, IsLeftWhileACommitIsUnderWay) {
   EXPECT_EQ(log.next(), 101) << "what was started is done";
 }
 
+/// By LOG-D6 one process at a time has the directory open, and once.
 TEST_F(PosixDisk, IsUsedByOneLogAtATime) {
   const Log log(disk->open(path), kOptions);
   EXPECT_TRUE(contains(what_is_thrown_by([&] { (void)disk->open(path); }), path + "' is in use"));

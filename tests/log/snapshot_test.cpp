@@ -41,6 +41,7 @@ Snapshot snapshot_of(Log& log, std::uint64_t number) {
           .payload = {std::byte{7}}};
 }
 
+/// By LOG-S2 only records that a snapshot stands for are trimmed.
 TEST(Snapshot, StandsForTheRecordsBeforeIt) {
   SimulatedDisk disk(1);
   auto log = open(disk);

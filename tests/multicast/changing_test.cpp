@@ -89,6 +89,7 @@ TEST(ChangingSubgroups, LoseNothingOfAMemberThatLeavesAndComesBack) {
   }
 }
 
+/// GRP-D6 says what a member that leaves still delivers.
 TEST(ChangingSubgroups, LetMembersLeaveAfterTheyDeliveredWhatCounts) {
   ChangingGroup cluster(3);
   std::vector<ChangingMember*> all;

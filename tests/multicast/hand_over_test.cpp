@@ -97,6 +97,7 @@ std::array<std::uint64_t, 2> given_of_a_member_that_ends(
 using Given = std::array<std::uint64_t, 2>;
 constexpr Given kAll{kMessages, kMessages};
 
+/// MC-O8 promises what this test checks.
 TEST(HandOver, AMemberThatEndsLosesNothingThatItSent) {
   EXPECT_EQ(given_of_a_member_that_ends([](const auto&) { return MulticastOptions(); }, 32), kAll);
 }

@@ -40,6 +40,7 @@ TEST(Restart, BeginsWithEmptyLogsInALaterViewIfNobodyIsGone) {
   EXPECT_EQ(choose_log(reports).refusal, "");
 }
 
+/// MC-L2 chooses the longest log of the last view.
 TEST(Restart, TakesTheLongestLogOfTheLastView) {
   const LoggedView third = view(3, {"a", "b", "c"}, 40);
   const LoggedView fourth = view(4, {"b", "c"}, 60);
@@ -50,6 +51,7 @@ TEST(Restart, TakesTheLongestLogOfTheLastView) {
   EXPECT_EQ(choice.source, 2);
 }
 
+/// MC-L3 demands the logs of all members of the last view.
 TEST(Restart, WaitsForTheOthersOfTheLastView) {
   const LoggedView third = view(3, {"a", "b", "c", "d"}, 40);
   const LoggedView fourth = view(4, {"a", "b", "c"}, 60);
@@ -137,6 +139,7 @@ TEST(Restart, RefusesToGuessWhatAnEmptyLogWouldHaveTold) {
   EXPECT_EQ(choose_log(reports).refusal, "");
 }
 
+/// By MC-L5 a member that went on without having stopped has everything.
 TEST(Restart, TakesTheLogOfWhoWentOnWhateverOthersHave) {
   std::vector<LogReport> reports = {report("a", {view(9, {"a", "b", "c"}, 80)}, 90),
                                     report("b", {view(4, {"b", "c"}, 60)}, 70)};
@@ -185,6 +188,7 @@ TEST(RestartByQuorum, NeedsMoreThanHalfOfTheLastViewOrHalfWithTheFirst) {
                        "no quorum of view 4 ('b', 'a')"));
 }
 
+/// By MC-Q1 an empty log does not count, unless an operator has given it up.
 TEST(RestartByQuorum, CountsNoEmptyLogUnlessItIsGivenUp) {
   const LoggedView last = view(3, {"a", "b", "c"}, 40);
   std::vector<LogReport> reports = {report("a", {last}, 70), report("b", {}, 1)};

@@ -57,6 +57,7 @@ struct Home {
   std::size_t most_a_poll = 16;
 };
 
+/// PUB-K2 bounds the memory, and PUB-K3 what a late reader is given in a poll.
 TEST(KeptInLog, HoldsBoundedMemoryWhileTheLogGrows) {
   Participants::Disks disks = Participants::make_disks(1, 1);
   Participants all(1, 1, 0, &disks);

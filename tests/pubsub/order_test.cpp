@@ -143,6 +143,7 @@ TEST(OrderTest, GivesALateMemberTheSameSequenceFromItsBeginning) {
   EXPECT_EQ(ends[2]->seen, ends[0]->seen);
 }
 
+/// PUB-O3 promises what this test checks.
 TEST(OrderTest, GivesAMemberTheSamplesOfATopicThatItOpensLater) {
   Participants all(2);
   Topic<Count> counts(all[0], "counts", kStoredFlight);

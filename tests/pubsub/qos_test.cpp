@@ -300,6 +300,7 @@ TEST(QosTest, RejectsInstancesBeyondTheLimit) {
   EXPECT_EQ(pair.reader->sample_rejected_status().total_count, 2U);
 }
 
+/// By PUB-S1 a reliable reader that is full holds its topic back.
 TEST(QosTest, HoldsTheTopicBackForAReaderThatIsFull) {
   DataReaderQos requested = all_of();
   requested << Reliability::reliable() << ResourceLimits{.max_samples = 3};

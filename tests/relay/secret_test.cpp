@@ -7,6 +7,7 @@ namespace {
 
 using namespace dunlin::relay;
 
+/// RLY-9 promises what this test checks.
 TEST(RelaySecret, ServesOnlyClientsThatKnowItsSecret) {
   const std::string secret = "a secret of the whole group";
   House house({.secret = secret});

@@ -199,6 +199,7 @@ class ClientsRun {
 
 class ClientSeedsTest : public testing::TestWithParam<Level> {};
 
+/// RLY-2 promises that acknowledged samples are delivered, and RLY-1 that none is twice.
 TEST_P(ClientSeedsTest, SamplesAreDeliveredOnceAndAcknowledgedOnesEverywhere) {
   std::uint64_t repeated = 0;
   std::uint64_t acknowledged = 0;

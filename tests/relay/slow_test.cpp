@@ -22,6 +22,7 @@ struct HeldTopic {
   }
 };
 
+/// RLY-5 promises what this test checks.
 TEST(Relay, HoldsAClientBackWhileItsTopicHasNoRoom) {
   HeldTopic held;
   House& house = held.house;
@@ -110,6 +111,7 @@ TEST(Relay, BeginsAnEndpointWhoseOpeningWaitedForAFullQueue) {
   }));
 }
 
+/// RLY-6 promises what this test checks.
 TEST(Relay, EndsAReliableReaderThatIsSlowAndSkipsForOthers) {
   House house({.queue_bytes = 16'384});
   pubsub::Topic<Heavy> topic(house.participant, "heavy");

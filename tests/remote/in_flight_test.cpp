@@ -65,6 +65,7 @@ struct InSimulation : testing::Test {
   std::array<std::unique_ptr<Progress>, 2> progress;
 };
 
+/// By REM-1 an operation ends exactly once.
 TEST_F(InSimulation, EndsWithAResult) {
   Read operation(*progress[0], 1, boxes[0].id());
   EXPECT_FALSE(operation.finished());
@@ -109,6 +110,7 @@ TEST_F(InSimulation, ADeadlineOfItsOwnEndsIt) {
   EXPECT_EQ(operation.status(), Status::timed_out);
 }
 
+/// REM-4 lets a callback destroy its operation and start others.
 TEST_F(InSimulation, ACallbackMayDestroyItsOperationAndBeginAnother) {
   auto first = std::make_unique<Read>(*progress[0], 1, boxes[0].id());
   std::unique_ptr<Read> second;
@@ -123,6 +125,7 @@ TEST_F(InSimulation, ACallbackMayDestroyItsOperationAndBeginAnother) {
   EXPECT_FALSE(called);
 }
 
+/// By REM-3 an abandoned operation writes and calls nothing later.
 TEST_F(InSimulation, AnAbandonedOneEndsAndCallsNothing) {
   Read operation(*progress[0], 1, boxes[0].id());
   bool called = false;
@@ -143,6 +146,7 @@ TEST_F(InSimulation, WaitingInACallbackIsAnError) {
   EXPECT_TRUE(contains(said, "use then() or co_await")) << said;
 }
 
+/// By REM-2 no operation hangs because a member died.
 TEST_F(InSimulation, AFixedListStopsWhenAMemberDies) {
   world.crash(1);
   Read operation(*progress[0], 1, boxes[0].id());

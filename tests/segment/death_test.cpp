@@ -67,6 +67,7 @@ Key make(Member& member, Parent& parent, Rank home) {
   return key;
 }
 
+/// REM-11 passes the lock on, and by REM-12 the waiter is told.
 TEST_P(SegmentDeath, ALockPassesFromAKilledHolderToItsWaiter) {
   Process home = start(0, serve);
   Process holder = start(1, [](Member& member, Parent& parent) {

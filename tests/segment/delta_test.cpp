@@ -23,6 +23,7 @@ struct DeltaLitmus : test::OnSpaces {
 INSTANTIATE_TEST_SUITE_P(On, DeltaLitmus, testing::ValuesIn(test::space_backends()),
                          test::name_of_backend);
 
+/// SEG-12 promises what this test checks.
 TEST_P(DeltaLitmus, TheLastVersionsCanBeGotByNumber) {
   start(2);
   const Key key = make(8, 3);

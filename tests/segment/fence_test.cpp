@@ -73,6 +73,7 @@ int put_for_ever(FencedMember& member, Parent& parent) {
   }
 }
 
+/// REM-13 has the lock wait until the holder can change nothing more.
 TEST_P(SegmentFence, AHolderThatWakesUpLaterChangesNothing) {
   const Process home = start(kHome, serve_all);
   Process holder = start(kHolder, put_for_ever);

@@ -14,6 +14,7 @@ struct SegmentLocks : test::OnSpaces {};
 INSTANTIATE_TEST_SUITE_P(On, SegmentLocks, testing::ValuesIn(test::space_backends()),
                          test::name_of_backend);
 
+/// REM-9 gives waiters the lock in the order in which they came.
 TEST_P(SegmentLocks, OneHoldsAndTheOthersWaitInOrder) {
   start(4);
   const Key key = spaces->make(0, {.bytes = 8, .placement = {1}});

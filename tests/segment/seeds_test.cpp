@@ -405,6 +405,7 @@ void Client::unlock() {
   EXPECT_TRUE(status == Status::ok || status == Status::stopped) << remote::describe(status);
 }
 
+/// SEG-7 and SEG-8 promise linearizable histories, and values that are not torn.
 TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) {
   const test::Seeds seeds(kSeeds);
   Seen seen;

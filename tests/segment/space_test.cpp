@@ -127,6 +127,7 @@ TEST_P(Space, AnErrorSaysWhichSegmentAndWhy) {
       "no member 5"));
 }
 
+/// SEG-2 promises the status, and SEG-1 that the young segment is not reached.
 TEST_P(Space, AReleasedKeyIsReleasedForEverybody) {
   start(3, {.pool_bytes = 256});
   const Key old = spaces->make(0, {.bytes = 64, .coherence = Coherence::null, .placement = {1}});
@@ -200,6 +201,7 @@ TEST_P(Space, AVersionIsTransferredOnlyIfItIsNew) {
   EXPECT_EQ(seen, 8U);
 }
 
+/// SEG-10 promises what this test checks.
 TEST_P(Space, ATemporalCopyIsUsedForAsLongAsItSays) {
   start(2);
   const Key lasting = spaces->make(0, {.bytes = 8,

@@ -172,6 +172,7 @@ TEST(StoreMovesDeath, AtAnyMomentOfALeaveLosesNothing) {
 TEST(StoreMovesDeath, AtAnyMomentOfALeaveOfFewChainsLosesNothing) {
   die_at_each_moment<Leaving>(8, test::rounds(6));
 }
+/// The homes die here, too, and by STO-M12 the member that takes has the copies.
 TEST(StoreMovesDeath, AtAnyMomentOfATakeLosesNothing) {
   die_at_each_moment<Taking>(60, test::rounds(14));
 }

@@ -71,6 +71,7 @@ TEST(StoreMoves, EachHomeMayDieAfterTheLeave) {
   }
 }
 
+/// STO-M4 promises what this test checks.
 TEST(StoreMoves, TwoHomesThatLeaveAtOnceLeaveOneAfterTheOther) {
   for (const auto& [one, other] :
        {std::pair{Rank{0}, Rank{1}}, {Rank{1}, Rank{0}}, {Rank{2}, Rank{0}}, {3, 2}, {4, 0}}) {

@@ -269,6 +269,7 @@ TEST_P(Stores, AScanSeesEachKeyOnce) {
   EXPECT_EQ(cluster->end_of(scan), Status::out_of_range);
 }
 
+/// STO-6 promises what this test checks.
 TEST_P(Stores, ACachedLocationSavesTheBucketAndIsNeverTrusted) {
   start(2);
   put(0, "key", "one");

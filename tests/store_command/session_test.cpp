@@ -69,6 +69,7 @@ TEST_F(RedisSession, WaitsWithCommandsOnAllKeys) {
 }
 
 /// The same requests, whole and with calls at once, or cut and with calls that end late.
+/// By RSP-S1 the arguments stay in the input until a late call has ended.
 TEST_F(RedisSession, RepliesTheSameHoweverTheRequestsComeAndTheCallsEnd) {
   const std::vector<std::vector<std::string>> commands{{"SET", "K", "V"},
                                                        {"GET", "K"},

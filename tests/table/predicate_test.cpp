@@ -157,6 +157,7 @@ TEST_F(Predicates, OneThatIsRemovedRunsNoMore) {
   EXPECT_EQ(poll(), "");
 }
 
+/// TAB-P2 promises what this test checks.
 TEST_F(Predicates, OneThatRemovesItselfRunsNoFurtherTrigger) {
   Handle handle;
   handle = table.when(all(&Row::step) == 0)

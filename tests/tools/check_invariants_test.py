@@ -15,6 +15,14 @@ def problems(**files):
     return list(check_invariants.problems_of(texts, PREFIXES))
 
 
+def unheld(files, exceptions=()):
+    texts = [(name, text.split("\n")) for name, text in files.items()]
+    return list(check_invariants.unheld_in(texts, exceptions))
+
+
+PAGE = {"docs/a.md": "- **GRP-C1** One."}
+
+
 class CheckInvariants(unittest.TestCase):
     def test_is_content_with_a_definition_in_a_source_and_one_in_a_page(self):
         self.assertEqual(
@@ -62,6 +70,41 @@ class CheckInvariants(unittest.TestCase):
         self.assertEqual(
             problems(a_md="- **GRP-C1** One.", b_hpp="/// GRP-C1 and what follows.\n/// GRP-C1: x"),
             [],
+        )
+
+    def test_finds_an_invariant_that_no_assertion_and_no_test_names(self):
+        found = unheld(PAGE | {"src/a.hpp": "///  GRP-C1  One.", "docs/b.md": "GRP-C1 again"})
+        self.assertEqual(len(found), 1)
+        self.assertIn("docs/a.md:1: GRP-C1 is held by nothing", found[0])
+
+    def test_is_content_with_a_test_that_names_it(self):
+        self.assertEqual(unheld(PAGE | {"tests/a_test.cpp": "/// GRP-C1 says so."}), [])
+
+    def test_is_content_with_an_assertion_whose_sentence_begins_with_it(self):
+        for assertion in (
+            'DUNLIN_ASSERT(a < b, "GRP-C1: less");',
+            'DUNLIN_ASSERT_ALWAYS(of(a) &&\n    b,\n    "GRP-C1: both");',
+        ):
+            self.assertEqual(unheld(PAGE | {"src/a.cpp": assertion}), [])
+
+    def test_takes_neither_a_comment_nor_another_sentence_for_an_assertion(self):
+        for text in (
+            "// GRP-C1",
+            'throw Error("GRP-C1: no");',
+            'DUNLIN_ASSERT(a, "so it is");\nthrow Error("GRP-C1: no");',
+            'DUNLIN_ASSERT(a, "GRP-C10: another");',
+        ):
+            self.assertEqual(len(unheld(PAGE | {"src/a.cpp": text})), 1, text)
+
+    def test_lets_exceptions_pass_as_long_as_they_are_some(self):
+        exceptions = (("a reason", "GRP-C1"),)
+        self.assertEqual(unheld(PAGE, exceptions), [])
+        self.assertEqual(
+            unheld(PAGE | {"tests/a_test.cpp": "GRP-C1"}, exceptions),
+            ["EXCEPTIONS: GRP-C1 is held by tests/a_test.cpp: it is no exception any more"],
+        )
+        self.assertEqual(
+            unheld({}, exceptions), ["EXCEPTIONS: GRP-C1 is defined in no page of docs/"]
         )
 
 

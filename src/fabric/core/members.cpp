@@ -75,6 +75,8 @@ void FabricCore::leave_empty(Rank rank, std::string why) {
 
 void FabricCore::on_linked(Rank peer) {
   if (states_[peer].failing || linked(peer)) return;
+  DUNLIN_ASSERT(!states_[peer].parted && !states_[peer].announced,
+                "FAB-G3: a member is linked before its failure is announced, or never");
   fabric_.peers_[peer].linked = true;
   detector_.welcome(peer, recent_ns());
   for (std::uint32_t index = 0; index < regions_.size(); ++index)

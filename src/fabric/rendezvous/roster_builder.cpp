@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assert.hpp"
 #include "fabric/rendezvous/frame.hpp"
 
 namespace dunlin::rendezvous {
@@ -89,6 +90,7 @@ void RosterBuilder::left(Ticket ticket) {
 }
 
 void RosterBuilder::begin_round() {
+  DUNLIN_ASSERT(!decided_, "RDV-R2: no round begins after the one that is decided");
   ++round_;
   by_rank_.assign(plan_.members(), Ticket{});
   const std::vector<bool> taken = asked_for();

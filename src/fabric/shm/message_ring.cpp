@@ -5,6 +5,8 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::shm {
 namespace {
 
@@ -41,6 +43,7 @@ void copy_out(const MessageRing& ring, std::uint64_t position, void* to,
 
 bool MessageSender::push(MessageRing& ring, std::uint32_t channel,
                          std::span<const std::byte> message) noexcept {
+  DUNLIN_ASSERT(message.size() <= kMaxMessageBytes, "SHM-R2: a record fits into the ring");
   const std::uint64_t bytes = record_bytes(message.size());
   if (head_ + bytes - tail_seen_ > kMessageRingBytes) {
     tail_seen_ = memory::load(ring.tail);

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "assert.hpp"
+
 namespace dunlin::tcp {
 namespace {
 
@@ -35,6 +37,7 @@ bool send_rest(OutgoingFrame& frame, Wire& wire, int& error) noexcept {
 }  // namespace
 
 std::size_t OutgoingFrame::attach(const std::byte* from, std::size_t bytes) noexcept {
+  DUNLIN_ASSERT(sent_ == 0, "TCP-O2: a frame is composed before the kernel takes a part of it");
   const std::size_t piece = std::min(bytes, kMaxBehindBytes - behind_bytes());
   if (source_count_ == kMaxSources || piece == 0) return 0;
   sources_[source_count_++] = piece_of(from, piece);
@@ -45,6 +48,7 @@ std::size_t OutgoingFrame::attach(const std::byte* from, std::size_t bytes) noex
 void OutgoingFrame::settle() {
   if (source_count_ == 0) return;
   if (!copied_) copied_ = std::make_unique_for_overwrite<std::byte[]>(kMaxBehindBytes);
+  DUNLIN_ASSERT(behind_bytes() <= kMaxBehindBytes, "TCP-O1: there is room to copy all sources");
   std::size_t sent = sent_ - std::min(sent_, head_bytes_ + copied_bytes_);  // of the sources
   for (std::size_t i = 0; i < source_count_; ++i) {
     const iovec& source = sources_[i];
@@ -85,6 +89,7 @@ std::size_t OutgoingFrame::gather(std::array<iovec, kMaxPieces>& pieces) const n
 
 bool OutgoingFrame::was_sent(std::size_t bytes) noexcept {
   sent_ += bytes;
+  DUNLIN_ASSERT(sent_ <= all_bytes(), "TCP-O2: the kernel takes a frame once");
   return sent_ == all_bytes();
 }
 
@@ -129,6 +134,8 @@ int Outgoing::commit(Wire& wire, std::size_t frame_bytes) {
     return 0;
   }
   composed_->settle();
+  DUNLIN_ASSERT(!waiting_.full(),
+                "TCP-O2: a frame that was lent has a place among those that wait");
   waiting_.push(std::move(composed_));
   return error;
 }

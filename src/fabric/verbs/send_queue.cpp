@@ -16,6 +16,8 @@ void SendQueue::open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> sta
 }
 
 SendQueue::Staged SendQueue::stage(std::size_t bytes) noexcept {
+  DUNLIN_ASSERT(staging_head_ - staging_tail_ <= kRingBytes,
+                "VRB-Q3: copies are freed with their records, once");
   const std::size_t lines = round_up(bytes, kCacheLineBytes);
   std::size_t at = staging_head_ % kRingBytes;
   const std::size_t skipped = at + lines > kRingBytes ? kRingBytes - at : 0;

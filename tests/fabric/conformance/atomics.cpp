@@ -183,6 +183,7 @@ TEST_P(Atomics, TheFormerValueIsNotAskedForWithoutAPlaceForIt) {
   EXPECT_EQ(box.load(1, 0), 4U);
 }
 
+/// By MIX-B3 processors do all atomics of the mixed fabric, so these exclude each other.
 TEST_P(Atomics, OfAPeerAndOfTheOwnersCpuExcludeEachOtherWhereTheFabricSaysSo) {
   start(2);
   if (!node(0).properties().atomics_coherent_with_cpu) {

@@ -15,6 +15,7 @@ constexpr const char* kWhy = "the others went on without it";
 
 }  // namespace
 
+/// FAB-X3 promises one `peer_failed` for an expelled peer.
 TEST_P(Expulsion, CountsAtOnceAndIsToldOnceInTheNextPoll) {
   start(3);
   node(0).expel(2, kWhy);
@@ -42,6 +43,7 @@ TEST_P(Expulsion, IsNoticedByThePeer) {
   EXPECT_FALSE(node(1).failed(0));
 }
 
+/// FAB-X2 promises what this test checks.
 TEST_P(Expulsion, FailsWhatIsUnderWayAndWhatIsPostedLater) {
   start(3);
   const Shared box = share("box", 1 << 16);

@@ -100,6 +100,7 @@ class Newcomers {
 
 }  // namespace
 
+/// FAB-J1 says when poll() returns the fabric, and that it is over then.
 TEST_P(Forming, OfAllMembersIsDoneByOneThread) {
   Newcomers all(GetParam(), 4);
   all.begin_all();
@@ -141,6 +142,7 @@ TEST_P(Forming, GoesOnBesideAFabricThatWorks) {
   EXPECT_FALSE(node(0).failed(1) || node(1).failed(0));
 }
 
+/// FAB-J3 promises what this test checks.
 TEST_P(Forming, NeedsNoPollBeforeItsDescriptorIsReadable) {
   Newcomers all(GetParam(), 3);
   all.begin_all();
@@ -162,6 +164,7 @@ TEST_P(Forming, LetsAMemberSleepThatWaitsForOthers) {
   while (!all.all_in()) ASSERT_TRUE(all.go_on_if_readable());
 }
 
+/// FAB-J2 promises what this test checks.
 TEST_P(Forming, GivenUpMakesRoomForAnother) {
   for (const Rank leaver : {0U, 1U}) {
     Newcomers all(GetParam(), 3);

@@ -234,6 +234,7 @@ TEST_P(Growing, TwoNewcomersReachEachOther) {
   EXPECT_EQ(word_of(other), 7u);
 }
 
+/// By STR-J3 growing leaves the operations on other streams as they are.
 TEST_P(Growing, OperationsInFlightAreNotDisturbed) {
   start(2, 3);
   for (Rank rank = 0; rank < 2; ++rank) member(rank).share({.name = "box", .bytes = 65536});
@@ -387,6 +388,7 @@ TEST_P(Growing, ANewcomerThatGoesAwayFails) {
   EXPECT_TRUE(fabric(3).failed(2));
 }
 
+/// FAB-G3 promises what this test checks.
 TEST_P(Growing, WhatIsPostedBeforeItHasComeIsRefused) {
   start(2, 3);
   Region& box = member(0).share({.name = "box", .bytes = 64});
@@ -416,6 +418,7 @@ TEST_P(Growing, AdmissionsThatCannotBeAreRefused) {
   EXPECT_EQ(fabric(0).size(), 1u);
 }
 
+/// FAB-G2 demands the same key on both sides; over streams, STR-J1 demands its proof.
 TEST_P(Growing, WhoDoesNotKnowTheKeyIsNotTaken) {
   if (GetParam().variant.starts_with("Sim")) GTEST_SKIP() << "simulated nodes prove nothing";
   start(2, 4);
@@ -432,6 +435,7 @@ TEST_P(Growing, WhoDoesNotKnowTheKeyIsNotTaken) {
   }
 }
 
+/// Over streams, STR-J4 promises what this test checks.
 TEST_P(Growing, ManyComeAndGoAndNothingOfThemStays) {
   const std::uint32_t turns = test::rounds(GetParam().variant == "Shm" ? 200 : 80);
   start(2, 2 + turns);

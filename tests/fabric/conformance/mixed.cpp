@@ -52,6 +52,7 @@ DUNLIN_CONFORMANCE(Mixed, mixed_backends);
 DUNLIN_CONFORMANCE_SUITE(Mixed, Forming, mixed_backends);
 
 /// What the suite would not notice.
+/// By MIX-B1 each peer is reached by one of the two.
 TEST(MixedGroup, SharesMemoryWithinAHostAndNotBetweenHosts) {
   const std::unique_ptr<Group> group = on_hosts("in_pairs", in_pairs).start(4);
   for (Rank rank = 0; rank < 4; ++rank) {

@@ -328,6 +328,7 @@ TEST_P(Order, WhoSeesAnAtomicSeesThePutBeforeIt) {
 }
 
 /// Signals of three kinds, numbered: a write of its number, an atomic that counts, a message.
+/// By STR-S1 a stream applies entries in the order in which they were posted.
 TEST_P(Order, SignalsOfAllKindsKeepTheirOrderAmongEachOther) {
   const std::uint64_t kSignals = test::rounds(3'000);
   constexpr std::size_t kWritten = 0;

@@ -154,6 +154,7 @@ TEST_P(Tearing, EntriesBesideEachOtherInOneWriteArriveWhole) {
   EXPECT_EQ(torn, 0U);
 }
 
+/// By STR-S2 a stream places words as shared memory does, so no line is torn.
 TEST_P(Tearing, StampedLinesOfAWriteAreNeverSeenTorn) {
   constexpr std::uint64_t kRounds = 2'000;
   start(2);

@@ -94,6 +94,7 @@ int slept_through(Fabric& sleeper, const Arrival& arrival, Moment moment) {
 #define SKIP_IF_SIMULATED() \
   if (!GetParam().join) GTEST_SKIP() << "a simulated node does not sleep"
 
+/// By TCP-T3 a socket ends a sleep, and by MIX-B4 both parts of the mixed fabric do.
 TEST_P(Waiting, IsEndedByWhateverAPeerDoesAtAnyMoment) {
   SKIP_IF_SIMULATED();
   start(2);

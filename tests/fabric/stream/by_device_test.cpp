@@ -244,6 +244,7 @@ TEST(ByDevice, WhatIsWithdrawnIsLetGoWhenAllThatWasAskedOfItHasCome) {
 }
 
 /// A peer that beats, but does not answer, is not silent: so there is a limit.
+/// STR-R3 promises the limit and the error.
 TEST(ByDevice, RegionsThatAreNotLetGoAreLimitedAndTheErrorNamesWhoHoldsThem) {
   PeerWithDevices peer;
   std::vector<std::uint32_t> numbers;

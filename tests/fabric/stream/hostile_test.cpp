@@ -51,6 +51,7 @@ TEST(HostilePeer, SaysWhoItIsOnce) {
   peer.expect_failed("twice");
 }
 
+/// STR-S6 has everything checked before memory is touched.
 TEST(HostilePeer, ReachesNothingButAnnouncedRegionsInsideTheirBounds) {
   const auto refused = [](const EntryHead& head, std::size_t bytes, const std::string& because) {
     ScriptedPeer peer;

@@ -47,6 +47,7 @@ TEST(StreamBackend, SendsABatchAtOnceAsOneFrame) {
   EXPECT_EQ(entries[2].kind, EntryKind::put);
 }
 
+/// By TCP-T1 operations that are posted one by one leave in one frame.
 TEST(StreamBackend, GathersWhatIsPostedWhileAFrameIsUnderWay) {
   Pair pair;
   const std::uint64_t value = 7;
@@ -78,6 +79,7 @@ TEST(StreamBackend, SendsWhatMoreShouldFollowAtTheNextPoll) {
   EXPECT_EQ(in_frame(pair.transport->outgoing[0]).size(), 1U);
 }
 
+/// STR-S4 promises what this test checks.
 TEST(StreamBackend, PushesBackWhenThereIsNoBufferAndLosesNothing) {
   Pair pair;
   pair.transport->free_buffers = 0;
