@@ -1,7 +1,6 @@
 #include "top/counters.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <tuple>
 
@@ -9,9 +8,6 @@
 
 namespace dunlin::top {
 namespace {
-
-/// These are shown with the tables that they belong to.
-constexpr std::array<std::string_view, 2> kOfTables{"table", "multicast"};
 
 /// The value of a counter of one word; nothing if it is not there, or unknown.
 std::optional<double> value_of(const CounterBlock::Row& row, std::string_view name) {
@@ -63,22 +59,17 @@ CounterBlock& block_of(std::vector<CounterBlock>& blocks, const CounterView& vie
 
 }  // namespace
 
-bool is_of_table(const CounterView& view) {
-  return std::ranges::find(kOfTables, view.layer()) != kOfTables.end();
-}
-
 std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters) {
   std::vector<CounterBlock> blocks;
+  std::map<std::tuple<std::string_view, std::string_view, std::uint64_t>, std::size_t> rows;
   for (const MemberCounter& counter : counters) {
     const CounterView& view = counter.view;
-    if (is_of_table(view) || view.words.size() != 1) continue;
+    if (view.layer() == "table" || view.words.size() != 1) continue;
     CounterBlock& block = block_of(blocks, view);
-    const auto same = [&](const CounterBlock::Row& row) {
-      return row.any->incarnation == counter.incarnation && row.any->view.labels == view.labels;
-    };
-    auto row = std::ranges::find_if(block.rows, same);
-    if (row == block.rows.end()) row = block.rows.insert(row, {.any = &counter});
-    row->counters[view.short_name()] = &counter;
+    const auto [row, is_new] =
+        rows.try_emplace({view.layer(), view.labels, counter.incarnation}, block.rows.size());
+    if (is_new) block.rows.push_back({.any = &counter});
+    block.rows[row->second].counters[view.short_name()] = &counter;
     if (std::ranges::find(block.names, view.short_name()) == block.names.end())
       block.names.emplace_back(view.short_name());
   }
@@ -91,6 +82,21 @@ std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters) 
   return blocks;
 }
 
+CounterIndex::CounterIndex(const std::vector<MemberCounter>& counters) {
+  for (const MemberCounter& counter : counters) {
+    const CounterView& view = counter.view;
+    if (view.layer() != "table" && view.layer() != "multicast") continue;
+    const std::size_t more = view.labels.find("\nid=");  // of a predicate
+    counters_[{counter.incarnation, view.labels.substr(0, more)}].push_back(&view);
+  }
+}
+
+std::span<const CounterView* const> CounterIndex::of(std::uint64_t incarnation,
+                                                     const std::string& object) const {
+  const auto found = counters_.find({incarnation, object});
+  return found == counters_.end() ? std::span<const CounterView* const>() : found->second;
+}
+
 void compare(const std::vector<MemberCounter>& before, std::vector<MemberCounter>& after,
              double seconds) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const MemberCounter*> known;
@@ -98,7 +104,7 @@ void compare(const std::vector<MemberCounter>& before, std::vector<MemberCounter
     known[{counter.incarnation, counter.view.serial}] = &counter;
   for (MemberCounter& counter : after) {
     const auto then = known.find({counter.incarnation, counter.view.serial});
-    if (then == known.end() || counter.view.kind != CounterKind::total ||
+    if (then == known.end() || counter.view.kind == CounterKind::level ||
         then->second->view.words.size() != 1 || counter.view.words.size() != 1)
       continue;
     const std::uint64_t was = then->second->view.words.front();
@@ -135,10 +141,9 @@ std::vector<LockSample> locks_of(const std::vector<MemberCounter>& counters) {
   }
   std::vector<LockSample> result;
   for (auto& [place, seen] : all) {
-    // Tickets wrap around.
-    std::ranges::sort(seen.queue, [](const auto& a, const auto& b) {
-      return static_cast<std::int32_t>(a.first - b.first) < 0;
-    });
+    // Tickets wrap around. All that wait lie within half a turn of any one of them.
+    const std::uint32_t base = seen.queue.empty() ? 0 : seen.queue.front().first - (1U << 31U);
+    std::ranges::sort(seen.queue, {}, [base](const auto& one) { return one.first - base; });
     for (const auto& [ticket, rank] : seen.queue) seen.lock.waiters.push_back(rank);
     result.push_back(std::move(seen.lock));
   }
@@ -147,8 +152,8 @@ std::vector<LockSample> locks_of(const std::vector<MemberCounter>& counters) {
 
 const std::vector<Reckoned>& reckoned() {
   static const std::vector<Reckoned> all{
-      {.layer = "store", .heading = "HIT %", .value = hit_percent},
-      {.layer = "segment", .heading = "FRAGM. %", .value = fragmentation}};
+      {.layer = "store", .name = "hit_percent", .value = hit_percent},
+      {.layer = "segment", .name = "fragmentation_percent", .value = fragmentation}};
   return all;
 }
 

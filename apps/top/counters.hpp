@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -18,7 +20,7 @@ struct MemberCounter {
   Rank rank = 0;
   std::uint64_t incarnation = 0;
   CounterView view = {};
-  std::optional<double> per_s = std::nullopt;  // of a total of one word
+  std::optional<double> per_s = std::nullopt;  // of a total or event of one word
 };
 
 /// The counters of one layer that have labels of one set of keys: those of all stores, say. By
@@ -34,10 +36,20 @@ struct CounterBlock {
   std::vector<std::string> names = {};  // short ones, as they were added
   std::vector<Row> rows = {};
 };
-/// Whether it is of a table or of a multicast, and is shown with the table.
-[[nodiscard]] bool is_of_table(const CounterView& view);
-/// Without those.
+/// Without those of tables, which are shown with their tables.
 [[nodiscard]] std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters);
+
+/// The counters of each table and multicast at each member.
+class CounterIndex {
+ public:
+  explicit CounterIndex(const std::vector<MemberCounter>& counters);
+  /// `object`: its labels, "table=load\ngeneration=1", say.
+  [[nodiscard]] std::span<const CounterView* const> of(std::uint64_t incarnation,
+                                                       const std::string& object) const;
+
+ private:
+  std::map<std::pair<std::uint64_t, std::string>, std::vector<const CounterView*>> counters_;
+};
 
 /// Fills in the rates of `after`.
 void compare(const std::vector<MemberCounter>& before, std::vector<MemberCounter>& after,
@@ -56,7 +68,7 @@ struct LockSample {
 /// What one reckons from several counters of a row.
 struct Reckoned {
   const char* layer;
-  const char* heading;
+  const char* name;
   std::optional<double> (*value)(const CounterBlock::Row& row);
 };
 [[nodiscard]] const std::vector<Reckoned>& reckoned();

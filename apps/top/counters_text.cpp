@@ -21,17 +21,12 @@ std::string heading_of(std::string_view name) {
   return printable(heading);
 }
 
-bool is_total(const CounterBlock& block, const std::string& name) {
+/// What `is` says of the counter of that name, at any member that has it.
+template <class Is>
+bool any(const CounterBlock& block, const std::string& name, Is is) {
   return std::ranges::any_of(block.rows, [&](const CounterBlock::Row& row) {
     const auto found = row.counters.find(name);
-    return found != row.counters.end() && found->second->view.kind == CounterKind::total;
-  });
-}
-
-bool is_zero(const CounterBlock& block, const std::string& name) {
-  return std::ranges::all_of(block.rows, [&](const CounterBlock::Row& row) {
-    const auto found = row.counters.find(name);
-    return found == row.counters.end() || found->second->view.words.front() == 0;
+    return found != row.counters.end() && is(*found->second);
   });
 }
 
@@ -39,7 +34,7 @@ std::string cell_of(const CounterBlock::Row& row, const std::string& name) {
   const auto found = row.counters.find(name);
   if (found == row.counters.end()) return std::string(kUnknown);
   const MemberCounter& counter = *found->second;
-  if (counter.view.kind == CounterKind::total) return rate_text(counter.per_s);
+  if (counter.view.kind == CounterKind::total && counter.per_s) return rate_text(counter.per_s);
   const std::uint64_t value = counter.view.words.front();
   if (value == SharedCounter::kUnknown) return std::string(kUnknown);
   return counter.view.unit == CounterUnit::nanoseconds ? duration_text(value) : count_text(value);
@@ -55,16 +50,23 @@ void print_block(std::vector<Line>& to, const Group& group, const CounterBlock& 
   table.pin();
   std::vector<std::string> names;
   for (const std::string& name : block.names) {
-    const bool total = is_total(block, name);
-    if (total && is_zero(block, name)) continue;
+    const bool grows = any(block, name, [](const MemberCounter& counter) {
+      return counter.view.kind != CounterKind::level;
+    });
+    const bool counts = any(
+        block, name, [](const MemberCounter& counter) { return counter.view.words.front() != 0; });
+    if (grows && !counts) continue;
     names.push_back(name);
-    table.add_column(heading_of(name) + (total ? "/s" : ""), Align::right);
+    const bool has_rate = any(block, name, [](const MemberCounter& counter) {
+      return counter.view.kind == CounterKind::total && counter.per_s;
+    });
+    table.add_column(heading_of(name) + (has_rate ? "/s" : ""), Align::right);
   }
   std::vector<const Reckoned*> ratios;
   for (const Reckoned& ratio : reckoned()) {
     if (ratio.layer != block.layer) continue;
     ratios.push_back(&ratio);
-    table.add_column(ratio.heading, Align::right);
+    table.add_column(heading_of(ratio.name), Align::right);
   }
   for (const CounterBlock::Row& row : block.rows) {
     std::vector<std::string> cells;
@@ -95,6 +97,7 @@ void print_locks(std::vector<Line>& to, const Group& group, const Page& page) {
 
 void print_counters(std::vector<Line>& to, const Group& group, const Page& page) {
   for (const CounterBlock& block : blocks_of(group.counters)) {
+    if (block.layer == "multicast" && !page.raw) continue;  // shown in an operator's terms
     print_block(to, group, block, page);
     if (block.layer == "segment") print_locks(to, group, page);
   }
@@ -103,6 +106,7 @@ void print_counters(std::vector<Line>& to, const Group& group, const Page& page)
 std::vector<std::string> counted_objects(const Group& group) {
   std::vector<std::string> objects;
   for (const CounterBlock& block : blocks_of(group.counters)) {
+    if (block.layer == "multicast") continue;  // a table has that name
     for (const CounterBlock::Row& row : block.rows) {
       const auto labels = row.any->view.split_labels();
       if (labels.empty()) continue;

@@ -156,14 +156,20 @@ Json table_json(const Sample& sample, const Group& group, const Table& table) {
   return json;
 }
 
-Json counter_json(const Group& group, const MemberCounter& counter) {
-  constexpr std::array<const char*, 2> kKinds{"total", "level"};
-  constexpr std::array<const char*, 3> kUnits{"count", "bytes", "nanoseconds"};
-  const CounterView& view = counter.view;
-  Json json{{"name", view.name}, {"labels", Json::object()}};
-  for (const auto& [key, value] : view.split_labels()) json["labels"][std::string(key)] = value;
+Json described(const Group& group, const MemberCounter& counter, const std::string& name) {
+  Json json{{"name", name}, {"labels", Json::object()}};
+  for (const auto& [key, value] : counter.view.split_labels())
+    json["labels"][std::string(key)] = value;
   json["rank"] = counter.rank;
   json["member"] = group.name_of(counter.rank);
+  return json;
+}
+
+Json counter_json(const Group& group, const MemberCounter& counter) {
+  constexpr std::array<const char*, 3> kKinds{"total", "level", "event"};
+  constexpr std::array<const char*, 3> kUnits{"count", "bytes", "nanoseconds"};
+  const CounterView& view = counter.view;
+  Json json = described(group, counter, view.name);
   json["kind"] = kKinds.at(static_cast<std::size_t>(view.kind));
   json["unit"] = kUnits.at(static_cast<std::size_t>(view.unit));
   const std::uint64_t value = view.words.front();
@@ -171,7 +177,7 @@ Json counter_json(const Group& group, const MemberCounter& counter) {
     json["values"] = view.words;
   else
     json["value"] = value == SharedCounter::kUnknown ? Json(nullptr) : Json(value);
-  if (view.kind == CounterKind::total) json["per_s"] = or_null(counter.per_s);
+  if (view.kind != CounterKind::level) json["per_s"] = or_null(counter.per_s);
   return json;
 }
 
@@ -190,7 +196,17 @@ Json group_json(const Sample& sample, const Group& group) {
   }
   json["counters"] = Json::array();
   for (const MemberCounter& counter : group.counters)
-    if (!is_of_table(counter.view)) json["counters"].push_back(counter_json(group, counter));
+    if (counter.view.layer() != "table") json["counters"].push_back(counter_json(group, counter));
+  for (const CounterBlock& block : blocks_of(group.counters))
+    for (const Reckoned& one : reckoned()) {
+      if (one.layer != block.layer) continue;
+      for (const CounterBlock::Row& row : block.rows) {
+        Json reckoned = described(group, *row.any, block.layer + "." + one.name);
+        reckoned["kind"] = "reckoned";
+        reckoned["value"] = or_null(one.value(row));
+        json["counters"].push_back(std::move(reckoned));
+      }
+    }
   json["locks"] = Json::array();
   for (const LockSample& lock : locks_of(group.counters))
     json["locks"].push_back({{"space", lock.space},

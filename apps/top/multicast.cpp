@@ -62,14 +62,11 @@ std::optional<std::string_view> multicast_of(std::string_view table, const Layou
   return table.substr(kPrefix.size());
 }
 
-MulticastSample read_multicast(const std::vector<MemberCounter>& counters, const TablePart& part,
-                               const Layout& layout, const std::vector<ColumnValues>& values) {
+MulticastSample read_multicast(std::span<const CounterView* const> counters, const Layout& layout,
+                               const std::vector<ColumnValues>& values) {
   MulticastSample sample;
   std::uint64_t timed = 0, own_ns = 0;
-  const std::string labels = "multicast=" + std::string(part.table.substr(kPrefix.size())) +
-                             "\ngeneration=" + std::to_string(part.generation);
-  for (const MemberCounter& counter : counters) {
-    if (counter.incarnation != part.incarnation || counter.view.labels != labels) continue;
+  for (const CounterView* const counter : counters) {
     for (const auto& [name, to] : {std::pair{"messages", &sample.messages.total},
                                    {"bytes", &sample.bytes.total},
                                    {"deliver_batches", &sample.batches.total},
@@ -78,7 +75,7 @@ MulticastSample read_multicast(const std::vector<MemberCounter>& counters, const
                                    {"no_room_ns", &sample.no_room_ns.total},
                                    {"own_ns", &own_ns},
                                    {"own_timed", &timed}})
-      if (counter.view.short_name() == name) *to = counter.view.words.front();
+      if (counter->short_name() == name) *to = counter->words.front();
   }
   if (timed > 0) sample.latency_ns = own_ns;
   for (const std::string_view name : {"persisted", "received", "consumed"}) {  // by mode

@@ -3,13 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <dunlin/table/layout.hpp>
 
 #include "top/counter.hpp"
-#include "top/table_counters.hpp"
+#include "top/counters.hpp"
 #include "top/value.hpp"
 
 /// What members of a multicast count, and how far they are by the rows of its table
@@ -36,9 +37,9 @@ struct MulticastSample {
 /// The subgroup's name if a table of this name and layout is one of a multicast.
 [[nodiscard]] std::optional<std::string_view> multicast_of(std::string_view table,
                                                            const Layout& layout);
-/// `values` are those of the member's row, by column.
-[[nodiscard]] MulticastSample read_multicast(const std::vector<MemberCounter>& counters,
-                                             const TablePart& part, const Layout& layout,
+/// `counters`: of the multicast at one member; `values`: of the member's row, by column.
+[[nodiscard]] MulticastSample read_multicast(std::span<const CounterView* const> counters,
+                                             const Layout& layout,
                                              const std::vector<ColumnValues>& values);
 
 }  // namespace dunlin::top

@@ -62,11 +62,14 @@ void add_counters(Group& group, const Segment& segment, std::vector<std::string>
   if (segment.info.kind != mapping::MappingKind::published ||
       segment.info.region != counter_page::kRegion)
     return;
-  std::optional<std::vector<CounterView>> views = read_counters(segment.payload);
-  if (!views)
-    return remarks.push_back("group " + segment.info.group + ": the counters of process " +
-                             std::to_string(segment.pid) + " are damaged, or of another version");
-  for (CounterView& view : *views)
+  std::optional<CounterPageView> page = read_counters(segment.payload);
+  if (!page || page->damaged != 0)
+    remarks.push_back((page ? "Some" : "The") + std::string(" counters of process ") +
+                      std::to_string(segment.pid) + " (rank " +
+                      std::to_string(segment.info.owner_rank) + " of group '" + segment.info.group +
+                      "') are damaged, or of another version.");
+  if (!page) return;
+  for (CounterView& view : page->counters)
     group.counters.push_back({.rank = segment.info.owner_rank,
                               .incarnation = segment.info.incarnation,
                               .view = std::move(view)});
@@ -163,7 +166,7 @@ Sample take_sample(std::span<const Segment> segments, std::uint64_t now_ns,
     std::ranges::stable_sort(group.counters, {}, [](const MemberCounter& counter) {
       return std::tie(counter.rank, counter.incarnation, counter.view.serial);
     });
-    group.tables = read_tables(parts, group.counters, now_ns, sample.remarks);
+    group.tables = read_tables(parts, CounterIndex(group.counters), now_ns, sample.remarks);
   }
   sort(sample);
   return sample;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace dunlin::top {
 namespace {
@@ -64,17 +65,13 @@ void TableSample::compare(const TableSample& before, double seconds) {
   }
 }
 
-std::optional<TableSample> read_table_counters(const std::vector<MemberCounter>& counters,
-                                               const TablePart& part) {
-  std::optional<TableSample> sample;
+std::optional<TableSample> read_table_counters(std::span<const CounterView* const> counters,
+                                               const std::vector<Rank>& ranks) {
+  if (counters.empty()) return std::nullopt;
+  std::optional<TableSample> sample(std::in_place);
   std::vector<const CounterView*> predicates;
-  const std::string generation = std::to_string(part.generation);
-  for (const MemberCounter& counter : counters) {
-    const CounterView& view = counter.view;
-    if (counter.incarnation != part.incarnation || view.layer() != "table" ||
-        label(view, "table") != part.table || label(view, "generation") != generation)
-      continue;
-    if (!sample) sample.emplace();
+  for (const CounterView* const counter : counters) {
+    const CounterView& view = *counter;
     const std::string_view name = view.short_name();
     for (const auto& [of, to] : {std::pair{"passes", &sample->passes},
                                  {"pushes", &sample->pushes},
@@ -83,12 +80,12 @@ std::optional<TableSample> read_table_counters(const std::vector<MemberCounter>&
     if (name == "made_ns") sample->made_ns = view.words.front();
     if (name == "predicates") sample->predicates_registered = view.words.front();
     if (name == "predicate") predicates.push_back(&view);
-    read_rows(*sample, view, part.ranks);
+    read_rows(*sample, view, ranks);
   }
   for (const CounterView* const view : predicates)
     if (auto predicate = read_predicate(*view, sample->passes.total))
       sample->predicates.push_back(std::move(*predicate));
-  if (sample) std::ranges::sort(sample->predicates, {}, &PredicateSample::id);
+  std::ranges::sort(sample->predicates, {}, &PredicateSample::id);
   return sample;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,7 +34,7 @@ struct PredicateSample {
 };
 
 struct TableSample {
-  std::uint64_t made_ns = 0;
+  std::uint64_t made_ns = 0;  // 0: not known
   std::uint64_t predicates_registered = 0;
   Counter passes = {};
   Counter pushes = {};
@@ -44,16 +45,9 @@ struct TableSample {
   void compare(const TableSample& before, double seconds);
 };
 
-/// Which part of which table.
-struct TablePart {
-  std::uint64_t incarnation;  // of the member
-  std::string_view table;
-  std::uint64_t generation;
-  const std::vector<Rank>& ranks;  // by row
-};
-/// Nothing if the member shows none of that table.
+/// `counters`: of the table at one member; `ranks`: by row. Nothing if there are none.
 [[nodiscard]] std::optional<TableSample> read_table_counters(
-    const std::vector<MemberCounter>& counters, const TablePart& part);
+    std::span<const CounterView* const> counters, const std::vector<Rank>& ranks);
 
 [[nodiscard]] std::string_view describe(PredicateKind kind);
 

@@ -39,8 +39,7 @@ struct Part {
 
 class TableReader {
  public:
-  TableReader(const std::vector<MemberCounter>& counters, std::uint64_t now_ns,
-              std::vector<std::string>& remarks)
+  TableReader(const CounterIndex& counters, std::uint64_t now_ns, std::vector<std::string>& remarks)
       : counters_(counters), now_ns_(now_ns), remarks_(remarks) {}
 
   std::vector<Table> read(std::span<const Segment* const> segments) {
@@ -52,7 +51,8 @@ class TableReader {
       for (std::size_t row = 0; row < tables[i].ranks.size(); ++row) {
         tables[i].rows.push_back(read_row(tables[i], i, row));
       }
-      if (multicast_of(tables[i].name, tables[i].layout)) read_multicasts(tables[i]);
+      if (const auto subgroup = multicast_of(tables[i].name, tables[i].layout))
+        read_multicasts(tables[i], std::string(*subgroup));
     }
     return tables;
   }
@@ -70,10 +70,10 @@ class TableReader {
     const std::size_t table = table_of(region.info, std::move(*description));
     parts_.push_back({&region, table});
     Node node{.rank = region.info.owner_rank, .incarnation = region.info.incarnation};
-    node.counters = read_table_counters(counters_, {.incarnation = node.incarnation,
-                                                    .table = region.info.region,
-                                                    .generation = region.info.generation,
-                                                    .ranks = tables_[table].ranks});
+    node.counters = read_table_counters(
+        counters_.of(node.incarnation, "table=" + region.info.region + "\ngeneration=" +
+                                           std::to_string(region.info.generation)),
+        tables_[table].ranks);
     add_node(tables_[table], std::move(node));
   }
 
@@ -95,23 +95,21 @@ class TableReader {
   }
 
   static void add_node(Table& table, Node node) {
-    if (node.counters)
+    if (node.counters && node.counters->made_ns != 0)
       table.made_ns = std::min(table.made_ns.value_or(UINT64_MAX), node.counters->made_ns);
     table.nodes.push_back(std::move(node));
     std::stable_sort(table.nodes.begin(), table.nodes.end(),
                      [](const Node& a, const Node& b) { return a.rank < b.rank; });
   }
 
-  void read_multicasts(Table& table) const {
+  void read_multicasts(Table& table, const std::string& subgroup) const {
     for (Node& node : table.nodes)
       for (const Row& row : table.rows)
         if (row.rank == node.rank && row.read_from == node.rank)
-          node.multicast = read_multicast(counters_,
-                                          {.incarnation = node.incarnation,
-                                           .table = table.name,
-                                           .generation = table.generation,
-                                           .ranks = table.ranks},
-                                          table.layout, row.values);
+          node.multicast = read_multicast(
+              counters_.of(node.incarnation, "multicast=" + subgroup + "\ngeneration=" +
+                                                 std::to_string(table.generation)),
+              table.layout, row.values);
   }
 
   Row read_row(const Table& table, std::size_t table_index, std::size_t index) const {
@@ -182,7 +180,7 @@ class TableReader {
                                    segment.info.group, what));
   }
 
-  const std::vector<MemberCounter>& counters_;
+  const CounterIndex& counters_;
   std::uint64_t now_ns_;
   std::vector<std::string>& remarks_;
   std::vector<Table> tables_;
@@ -220,7 +218,7 @@ std::optional<TableDescription> parse_description(std::string_view text) {
 }
 
 std::vector<Table> read_tables(std::span<const Segment* const> segments,
-                               const std::vector<MemberCounter>& counters, std::uint64_t now_ns,
+                               const CounterIndex& counters, std::uint64_t now_ns,
                                std::vector<std::string>& remarks) {
   return TableReader(counters, now_ns, remarks).read(segments);
 }

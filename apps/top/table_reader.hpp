@@ -21,8 +21,7 @@ struct TableDescription {
 
 /// All tables of which these segments, of one group, are parts.
 [[nodiscard]] std::vector<Table> read_tables(std::span<const Segment* const> segments,
-                                             const std::vector<MemberCounter>& counters,
-                                             std::uint64_t now_ns,
+                                             const CounterIndex& counters, std::uint64_t now_ns,
                                              std::vector<std::string>& remarks);
 
 }  // namespace dunlin::top

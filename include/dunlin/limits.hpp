@@ -92,7 +92,7 @@ static_assert(kCacheLineBytes % kWordBytes == 0);
 static_assert(kMessageRingBytes % kCacheLineBytes == 0);
 static_assert(kMaxMessageBytes * 4 <= kMessageRingBytes, "a ring holds several of the largest");
 static_assert(kMaxPublishedPredicates <= kMaxPredicates);
-static_assert(3 * kMaxSubgroups <= kMaxRegions, "a view of a subgroup takes three regions");
+static_assert(3 * kMaxSubgroups <= kMaxRegions, "a view of a subgroup takes two regions");
 static_assert(kMaxFurtherGroupNameBytes + 1 + kMaxSubgroupNameBytes + 5 <= kMaxTableNameBytes,
               "for \"cast:\" and \"ring:\"");
 static_assert(kMaxHostMembers <= kMaxViewMembers && kMaxStreamMembers <= kMaxViewMembers,

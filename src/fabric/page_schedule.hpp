@@ -5,12 +5,10 @@
 
 namespace dunlin {
 
-/// A PageSchedule says when a layer writes its statistics page: in a poll that finds nothing to do,
-/// if something has changed, and in every 256th poll. So no operation waits for the page.
+/// A PageSchedule says when a layer writes counters that it has to reckon: in a poll that finds
+/// nothing to do, if something has changed, and in every 256th poll. So no operation waits for it.
 class PageSchedule {
  public:
-  void note_change() noexcept { changed_ = true; }
-
   /// Asked in each poll, with how much the poll has done. `digest` is called only if that is
   /// nothing; its result differs once there is something new to show.
   template <class Digest>
@@ -18,10 +16,10 @@ class PageSchedule {
     if (++polls_ % kPollsPerPage != 0) {
       if (done != 0) return false;
       const std::uint64_t now = digest();
-      if (!changed_ && now == shown_) return false;
+      if (!first_ && now == shown_) return false;
       shown_ = now;
     }
-    changed_ = false;
+    first_ = false;
     return true;
   }
 
@@ -29,7 +27,7 @@ class PageSchedule {
   static constexpr std::uint32_t kPollsPerPage = 256;
 
   std::uint64_t shown_ = 0;
-  bool changed_ = true;
+  bool first_ = true;
   std::uint32_t polls_ = 0;
 };
 

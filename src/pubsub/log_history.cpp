@@ -183,6 +183,7 @@ bool LogHistory::load(Reader& from) {
     landmarks_.push_back(std::move(landmark));
   }
   return from.good() && landmarks_.size() <= kMaxLandmarks + 1 &&
+         (counts_.samples == 0 || !landmarks_.empty()) &&
          std::ranges::is_sorted(landmarks_, {}, &Landmark::from) &&
          std::ranges::is_sorted(passed_over_);
 }

@@ -45,11 +45,11 @@ struct SharedCounters {
       all.add("relay.delivered_bytes", CounterKind::total, CounterUnit::bytes);
   SharedCounter skipped = all.add("relay.skipped");
   SharedCounter repeated = all.add("relay.repeated");
-  SharedCounter accepted = all.add("relay.accepted");
-  SharedCounter rejected = all.add("relay.rejected");
-  SharedCounter damaged = all.add("relay.damaged");
-  SharedCounter dropped = all.add("relay.dropped");
-  SharedCounter resumed = all.add("relay.resumed");
+  SharedCounter accepted = all.add_event("relay.accepted");
+  SharedCounter rejected = all.add_event("relay.rejected");
+  SharedCounter damaged = all.add_event("relay.damaged");
+  SharedCounter dropped = all.add_event("relay.dropped");
+  SharedCounter resumed = all.add_event("relay.resumed");
   SharedCounter is_encrypted = all.add_level("relay.is_encrypted");
 };
 

@@ -32,12 +32,12 @@ class SpaceCounters {
     std::size_t shown = 0;
     held.each([&](const remote::LockView& lock) {
       if (shown == queue_.size()) return;
-      queue_[shown++] = lock.home;
-      queue_[shown++] = lock.offset;
-      queue_[shown++] = lock.ticket;
-      queue_[shown++] = lock.held ? 2 : 1;
+      memory::store(queue_[shown++], lock.home);
+      memory::store(queue_[shown++], lock.offset);
+      memory::store(queue_[shown++], lock.ticket);
+      memory::store(queue_[shown++], lock.held ? 2 : 1);
     });
-    for (std::size_t at = shown; at < shown_; at += kLockWords) queue_[at + kLockWords - 1] = 0;
+    for (std::size_t at = shown; at < shown_; at += kLockWords) memory::store(queue_[at + kLockWords - 1], 0);
     shown_ = shown;
   }
 

@@ -42,9 +42,8 @@ class PartCounters {
 
 struct StoreCounters {
   StoreCounters(Fabric& fabric, const std::string& store, bool is_home)
-      : all(fabric, "store=" + store) {
-    if (is_home) part.emplace(all);
-  }
+      : all(fabric, "store=" + store),
+        part(is_home ? std::make_optional<PartCounters>(all) : std::nullopt) {}
 
   CounterSet all;
   std::optional<PartCounters> part;
@@ -67,11 +66,11 @@ struct StoreCounters {
   SharedCounter marks = all.add("store.marks");  // uses of entries that the home was told of
   SharedCounter waits_for_room = all.add("store.waits_for_room");
   SharedCounter expired = all.add("store.expired");  // keys that this member has erased for that
-  SharedCounter splits = all.add("store.splits");
-  SharedCounter repaired_locks = all.add("store.repaired_locks");
-  SharedCounter repaired_entries = all.add("store.repaired_entries");
-  SharedCounter keys_moved = all.add("store.keys_moved");
-  SharedCounter copies_restored = all.add("store.copies_restored");
+  SharedCounter splits = all.add_event("store.splits");
+  SharedCounter repaired_locks = all.add_event("store.repaired_locks");
+  SharedCounter repaired_entries = all.add_event("store.repaired_entries");
+  SharedCounter keys_moved = all.add_event("store.keys_moved");
+  SharedCounter copies_restored = all.add_event("store.copies_restored");
 };
 
 }  // namespace dunlin::store

@@ -1,6 +1,8 @@
 #include "table/counters.hpp"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include <dunlin/limits.hpp>
 #include <dunlin/table/predicate.hpp>
@@ -32,7 +34,9 @@ TableCounters::TableCounters(Fabric& fabric, const std::string& table, std::uint
                                CounterKind::level, CounterUnit::nanoseconds)),
       refreshed_ns_(all_.add_words("table.row_refreshed_ns", static_cast<std::uint32_t>(rows),
                                    CounterKind::level, CounterUnit::nanoseconds)) {
-  made_ns_.set(fabric.now_ns());
+  const std::uint64_t now = fabric.now_ns();
+  made_ns_.set(now);
+  for (std::size_t row = 0; row < rows; ++row) show_state(row, RowState::waiting, now);
 }
 
 void TableCounters::show(Predicate& predicate) {
@@ -40,12 +44,12 @@ void TableCounters::show(Predicate& predicate) {
   if (shown_ == kMaxPublishedPredicates) return;
   std::string name = predicate.name.substr(0, kMaxPredicateNameBytes);
   std::ranges::replace(name, '\n', ' ');
-  const CounterPages::Place place = pages_.add(
-      {.words = kPredicateWords, .kind = static_cast<std::uint8_t>(CounterKind::level)},
-      "table.predicate", labels_ + "\nid=" + std::to_string(predicate.id) + "\npredicate=" + name);
-  place.words[0] = static_cast<std::uint64_t>(predicate.kind);
-  place.words[1] = predicate.first_triggers;
-  place.words[2] = predicate.first_pass;
+  const std::array<std::uint64_t, kPredicateWords> words{
+      static_cast<std::uint64_t>(predicate.kind), predicate.first_triggers, predicate.first_pass};
+  const CounterPages::Place place =
+      pages_.add({.words = kPredicateWords, .kind = static_cast<std::uint8_t>(CounterKind::level)},
+                 "table.predicate",
+                 labels_ + "\nid=" + std::to_string(predicate.id) + "\npredicate=" + name, words);
   predicate.firings = &place.words[3];
   predicate.shown = place.record;
   ++shown_;

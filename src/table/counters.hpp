@@ -20,16 +20,16 @@ class TableCounters {
 
   [[nodiscard]] std::uint64_t& passes_word() noexcept { return passes_.word(); }
   void show_state(std::size_t row, RowState state, std::uint64_t now_ns) noexcept {
-    since_ns_[row] = now_ns;
-    states_[row] = static_cast<std::uint64_t>(state);
+    memory::store(since_ns_[row], now_ns);
+    memory::store(states_[row], static_cast<std::uint64_t>(state));
   }
   void count_push(std::uint64_t now_ns) noexcept {
     ++pushes_;
-    refreshed_ns_[my_row_] = now_ns;
+    memory::store(refreshed_ns_[my_row_], now_ns);
   }
   void count_pull(std::size_t row, std::uint64_t now_ns) noexcept {
     ++pulls_;
-    refreshed_ns_[row] = now_ns;
+    memory::store(refreshed_ns_[row], now_ns);
   }
   /// Gives the predicate a counter of its firings, unless kMaxPublishedPredicates have one.
   void show(Predicate& predicate);

@@ -91,6 +91,16 @@ TEST_F(SharedCounters, HaveTextsThatAreCutOff) {
   EXPECT_EQ(seen[0].labels, std::string(192, 'l'));
 }
 
+TEST(CountersOfSim, AreInNobodysWayWhateverARegionIsCalled) {
+  sim::World world(sim::profile("ideal"), 1, 1);
+  CounterSet set(world.fabric(0), "store=s");
+  set.add("store.gets");
+  const std::string name(counter_page::kRegion);
+  EXPECT_FALSE(world.fabric(0).has_region(name));
+  const Region region = world.fabric(0).allocate({.name = name, .bytes = 8});
+  EXPECT_EQ(world.fabric(0).generation(region), 1U);
+}
+
 TEST(CountersOfSim, CountUnseenWhereNoMemoryIsLeft) {
   sim::World world(sim::profile("ib100"), 1, 1);
   Fabric& fabric = world.fabric(0);
@@ -130,7 +140,8 @@ TEST(CounterPage, IsReadWhateverIsInIt) {
     }
     const auto seen = read_counters(bytes);
     ASSERT_TRUE(seen);
-    for (const CounterView& view : *seen) {
+    EXPECT_LE(seen->counters.size() + seen->damaged, counter_page::kCounters);
+    for (const CounterView& view : seen->counters) {
       EXPECT_FALSE(view.words.empty());
       EXPECT_LE(view.labels.size(), 192U);
       static_cast<void>(view.split_labels());

@@ -74,9 +74,8 @@ std::vector<Move> moves_on_fabrics() {
 INSTANTIATE_TEST_SUITE_P(OnAll, WhileKeysMove,
                          testing::Combine(testing::ValuesIn(test::store_backends()),
                                           testing::ValuesIn(moves_on_fabrics())),
-                         [](const auto& info) {
-                           return std::get<1>(info.param).name +
-                                  ("On" + std::get<0>(info.param).name);
+                         [](const auto& one) {
+                           return std::get<0>(one.param).name + std::get<1>(one.param).name;
                          });
 
 TEST_P(WhileKeysMove, CallsGoOn) {

@@ -23,8 +23,8 @@ inline std::vector<CounterView> counters_of(const Fabric& fabric) {
         sighting.info.region != counter_page::kRegion)
       continue;
     const mapping::ObservedMapping mapped(sighting);
-    std::vector<CounterView> page = read_counters(mapped.memory()).value();
-    std::ranges::move(page, std::back_inserter(all));
+    CounterPageView page = read_counters(mapped.memory()).value();
+    std::ranges::move(page.counters, std::back_inserter(all));
   }
   return all;
 }

@@ -59,7 +59,7 @@ TEST_F(TopCounters, ArePrintedByLayerObjectAndMember) {
   });
   std::string text = "\n";
   bool is_shown = false;
-  for (const Line& line : describe(sample, {.width = 110})) {
+  for (const Line& line : describe(sample, {.width = 120})) {
     is_shown |= line.text.starts_with("container:");
     if (is_shown) text += line.text + "\n";
   }
@@ -71,9 +71,9 @@ container:
   prices     map    node1         3
 
 store:
-  STORE  MEMBER  KEYS  LIMIT BYTES  GETS/s  CACHE HITS/s  CACHE MISSES/s  CACHE STALE/s  HIT %
-  cache  node0    250            -       0             0               0              0      -
-  cache  node1      -            -   4.0 k         3.0 k             900            100   75.0
+  STORE  MEMBER  KEYS  LIMIT BYTES  GETS/s  CACHE HITS/s  CACHE MISSES/s  CACHE STALE/s  HIT PERCENT
+  cache  node0    250            -       0             0               0              0            -
+  cache  node1      -            -   4.0 k         3.0 k             900            100         75.0
 )") << "without repaired_locks, which is 0";
 }
 
@@ -127,7 +127,8 @@ TEST_F(TopCounters, OfADamagedPageAreLeftOutWithARemark) {
   for (const MemberCounter& counter : sample.groups[0].counters) EXPECT_EQ(counter.rank, 0U);
   ASSERT_EQ(sample.remarks.size(), 1U);
   EXPECT_EQ(sample.remarks[0],
-            "group rack7: the counters of process 101 are damaged, or of another version");
+            "The counters of process 101 (rank 1 of group 'rack7') are damaged, or of another "
+            "version.");
 }
 
 TEST_F(TopCounters, TellHowFragmentedAPoolIs) {

@@ -158,7 +158,8 @@ TEST(TopSample, SaysWhichMemoryIsDamaged) {
   const Sample sample = sample_of({&a});
   ASSERT_EQ(sample.remarks.size(), 1U);
   EXPECT_EQ(sample.remarks[0],
-            "group rack7: the counters of process 100 are damaged, or of another version");
+            "The counters of process 100 (rank 0 of group 'rack7') are damaged, or of another "
+            "version.");
   EXPECT_EQ(table_of(sample).rows.size(), 1U) << "the rows can be read all the same";
 }
 

@@ -196,7 +196,8 @@ class FabricCore final : private ForkAware {
   // regions.cpp
   [[nodiscard]] bool has_region(std::string_view name) const noexcept;
   [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
-  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation);
+  [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation,
+                                   bool observers_only);
   void announce(const Region& region, const std::span<const Rank>* to);
   [[nodiscard]] bool can_announce(Rank peer, const LocalRegion& region) const;
   void open_region(RegionId id);
@@ -261,6 +262,7 @@ class FabricCore final : private ForkAware {
   std::vector<std::uint64_t> announcements_;  // by index: how often a region there was announced
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
+  std::vector<std::pair<std::string, std::uint64_t>> published_;    // for observers, by name
   std::unique_ptr<CounterPages> counters_ = std::make_unique<CounterPages>(fabric_);
 
   std::vector<std::unique_ptr<Subscriber>> subscribers_;

@@ -41,9 +41,9 @@ std::uint64_t& count_of(std::vector<std::pair<std::string, std::uint64_t>>& coun
 Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
   require_own_process();
   check_spec(spec);
-  std::uint64_t& allocations = count_of(allocations_, spec.name);
+  std::uint64_t& allocations = count_of(observers_only ? published_ : allocations_, spec.name);
   if (spec.generation == 0) spec.generation = allocations + 1;
-  const RegionId id = free_slot(spec.name, spec.generation);
+  const RegionId id = free_slot(spec.name, spec.generation, observers_only);
   LocalRegion local{.spec = std::move(spec), .taken = true, .observers_only = observers_only};
   const std::span<std::byte> memory = backend_->map(id, local);
   regions_[id.index] = std::move(local);
@@ -55,16 +55,18 @@ Region FabricCore::make_region(RegionSpec spec, bool observers_only) {
 
 bool FabricCore::has_region(std::string_view name) const noexcept {
   return std::any_of(regions_.begin(), regions_.end(), [&](const LocalRegion& region) {
-    return region.taken && region.spec.name == name;
+    return region.taken && !region.observers_only && region.spec.name == name;
   });
 }
 
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.
-RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation) {
+RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation,
+                               bool observers_only) {
   regions_.resize(kMaxRegions);
   announcements_.resize(kMaxRegions);
   for (const LocalRegion& region : regions_)
-    if (region.taken && region.spec.generation == generation && region.spec.name == name)
+    if (region.taken && region.observers_only == observers_only &&
+        region.spec.generation == generation && region.spec.name == name)
       throw Error("region '" + name + "' of generation " + std::to_string(generation) +
                   " exists already in this process: release it first, or take another generation");
   for (std::uint32_t i = 0; i < kMaxRegions; ++i) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -12,7 +11,6 @@
 
 #include "assert.hpp"
 #include "fabric/core/core.hpp"
-#include "fabric/counters/reader.hpp"
 
 namespace dunlin {
 
@@ -58,49 +56,55 @@ CounterPages::Page& CounterPages::add_page() {
   return pages_.emplace_back(std::move(page));
 }
 
-CounterPages::Place CounterPages::add(Record shape, std::string_view name,
-                                      std::string_view labels) {
+std::optional<CounterPages::Place> CounterPages::add_to(
+    Page& page, Record shape, std::span<const std::uint64_t> first) noexcept {
+  if (page.counters == counter_page::kCounters ||
+      counter_page::kWords - page.taken.count() < shape.words)
+    return std::nullopt;
+  shape.first_word = find_room(page.taken, shape.words);
+  if (shape.first_word == counter_page::kWords) return std::nullopt;
+  auto* const free = std::ranges::find(page.runs, 0U, &Page::Run::words);
+  *free = {.first = shape.first_word, .words = shape.words};
+  for (std::uint32_t i = 0; i < shape.words; ++i) {
+    page.taken.set(shape.first_word + i);
+    memory::store(page.content->values[shape.first_word + i], i < first.size() ? first[i] : 0);
+  }
+  ++page.counters;
+  Record& record = page.content->records[static_cast<std::size_t>(free - page.runs.begin())];
+  shape.serial = 0;
+  memory::place(&record, &shape, sizeof shape);
+  memory::store(record.serial, ++serials_);
+  return Place{.record = &record,
+               .words = std::span(page.content->values).subspan(shape.first_word, shape.words)};
+}
+
+CounterPages::Place CounterPages::add(Record shape, std::string_view name, std::string_view labels,
+                                      std::span<const std::uint64_t> first) {
   DUNLIN_ASSERT_ALWAYS(shape.words > 0 && shape.words <= counter_page::kWords, "it fits in a page");
-  const auto take = [&](Page& page) -> std::optional<Place> {
-    if (page.counters == counter_page::kCounters) return std::nullopt;
-    auto& records = page.content->records;
-    const auto free = std::ranges::find(records, 0U, &Record::serial);
-    shape.first_word = find_room(page.taken, shape.words);
-    if (shape.first_word == counter_page::kWords) return std::nullopt;
-    for (std::uint32_t i = 0; i < shape.words; ++i) page.taken.set(shape.first_word + i);
-    const std::span words = std::span(page.content->values).subspan(shape.first_word, shape.words);
-    std::ranges::fill(words, 0);
-    shape.serial = 0;
-    shape.name_bytes = put_text(shape.name, name);
-    shape.labels_bytes = put_text(shape.labels, labels);
-    memory::place(&*free, &shape, sizeof shape);
-    memory::store(free->serial, ++serials_);
-    ++page.counters;
-    return Place{.record = &*free, .words = words};
-  };
+  shape.name_bytes = put_text(shape.name, name);
+  shape.labels_bytes = put_text(shape.labels, labels);
   for (Page& page : pages_)
-    if (const auto place = take(page)) return *place;
-  return take(add_page()).value();
+    if (const auto place = add_to(page, shape, first)) return *place;
+  return add_to(add_page(), shape, first).value();
 }
 
 void CounterPages::remove(Record& record) noexcept {
   const auto page = std::ranges::find_if(pages_, [&](const Page& each) {
     const auto& all = each.content->records;
-    return !std::less<>()(&record, all.data()) && std::less<>()(&record, all.data() + all.size());
+    return !std::less<>()(&record, all.data()) &&
+           std::less<>()(&record, all.data() + all.size());
   });
   DUNLIN_ASSERT_ALWAYS(page != pages_.end(), "a counter is on a page");
   memory::store(record.serial, 0);
+  const auto index = static_cast<std::size_t>(&record - page->content->records.data());
+  const Page::Run run = std::exchange(page->runs[index], {});
+  for (std::uint32_t i = 0; i < run.words; ++i) page->taken.reset(run.first + i);
   --page->counters;
-  for (std::uint32_t i = 0; i < record.words; ++i) page->taken.reset(record.first_word + i);
 }
 
-std::vector<CounterView> CounterPages::read() const {
-  std::vector<CounterView> all;
-  for (const Page& page : pages_) {
-    std::vector<CounterView> some =
-        read_counters(std::as_bytes(std::span(page.content, 1))).value();
-    std::ranges::move(some, std::back_inserter(all));
-  }
+std::vector<std::span<const std::byte>> CounterPages::pages() const {
+  std::vector<std::span<const std::byte>> all;
+  for (const Page& page : pages_) all.push_back(std::as_bytes(std::span(page.content, 1)));
   return all;
 }
 

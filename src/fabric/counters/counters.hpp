@@ -1,15 +1,18 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/fabric/memory.hpp>
 
 #include "fabric/counters/format.hpp"
 
@@ -29,7 +32,8 @@ namespace dunlin {
 
 enum class CounterKind : std::uint8_t {
   total,  // only grows: readers show how fast
-  level   // what is the case now; kUnknown where nobody knows
+  level,  // what is the case now; kUnknown where nobody knows
+  event   // only grows, and seldom: readers show how often it has happened
 };
 enum class CounterUnit : std::uint8_t { count, bytes, nanoseconds };
 
@@ -40,14 +44,13 @@ class SharedCounter {
 
   explicit SharedCounter(std::uint64_t& word) noexcept : word_(&word) {}
   SharedCounter& operator++() noexcept {
-    ++*word_;
-    return *this;
+    return *this += 1;
   }
   SharedCounter& operator+=(std::uint64_t more) noexcept {
-    *word_ += more;
+    memory::store(*word_, *word_ + more);
     return *this;
   }
-  void set(std::uint64_t value) noexcept { *word_ = value; }
+  void set(std::uint64_t value) noexcept { memory::store(*word_, value); }
   [[nodiscard]] std::uint64_t value() const noexcept { return *word_; }
   [[nodiscard]] std::uint64_t& word() noexcept { return *word_; }
 
@@ -56,7 +59,6 @@ class SharedCounter {
 };
 
 class CounterPages;
-struct CounterView;
 
 /// The counters of one object, such as a store. All have its labels, which tell them from those of
 /// other objects. The fabric outlives them.
@@ -74,7 +76,9 @@ class CounterSet {
   SharedCounter add_level(std::string_view name, CounterUnit unit = CounterUnit::count) {
     return add(name, CounterKind::level, unit);
   }
-  /// Several words of one name, which `kind` and `unit` describe one by one.
+  SharedCounter add_event(std::string_view name) { return add(name, CounterKind::event); }
+  /// Several words of one name, which `kind` and `unit` describe one by one. Write them by
+  /// dunlin/fabric/memory.hpp.
   std::span<std::uint64_t> add_words(std::string_view name, std::uint32_t words, CounterKind kind,
                                      CounterUnit unit = CounterUnit::count);
 
@@ -91,14 +95,15 @@ class CounterPages {
 
   struct Place {
     counter_page::Record* record;
-    std::span<std::uint64_t> words;  // all 0
+    std::span<std::uint64_t> words;
   };
-  /// `shape`: with kind, unit and number of words.
+  /// `shape`: with kind, unit and number of words. `first`: what the first words are from the
+  /// beginning; the others are 0.
   [[nodiscard]] Place add(counter_page::Record shape, std::string_view name,
-                          std::string_view labels);
+                          std::string_view labels, std::span<const std::uint64_t> first = {});
   void remove(counter_page::Record& record) noexcept;
-  /// As an observer would.
-  [[nodiscard]] std::vector<CounterView> read() const;
+  /// What observers map; valid until the next add().
+  [[nodiscard]] std::vector<std::span<const std::byte>> pages() const;
 
  private:
   struct Page {
@@ -106,9 +111,17 @@ class CounterPages {
     std::unique_ptr<counter_page::Page> unseen;  // else
     counter_page::Page* content = nullptr;
     std::bitset<counter_page::kWords> taken = {};
+    struct Run {
+      std::uint32_t first = 0;
+      std::uint32_t words = 0;  // 0: the record is free
+    };
+    std::array<Run, counter_page::kCounters> runs = {};
     std::uint32_t counters = 0;
   };
   [[nodiscard]] Page& add_page();
+  /// Nothing if it has no room.
+  [[nodiscard]] std::optional<Place> add_to(Page& page, counter_page::Record shape,
+                                            std::span<const std::uint64_t> first) noexcept;
 
   Fabric& fabric_;
   std::vector<Page> pages_;

@@ -10,19 +10,22 @@ using counter_page::Record;
 
 namespace {
 
-/// Nothing if the place is free, is given to another counter meanwhile, or is damaged.
-std::optional<CounterView> read_counter(const counter_page::Page& page, const Record& shared) {
+/// Adds the counter, unless the place is free, is given to another one meanwhile, or is damaged.
+void read_counter(CounterPageView& to, const counter_page::Page& page, const Record& shared) {
   const std::uint64_t serial = memory::load(shared.serial);
-  if (serial == 0) return std::nullopt;
+  if (serial == 0) return;
   Record copy;
   memory::fetch(&copy, &shared, sizeof copy);
   const bool is_sound = copy.words > 0 && copy.words <= counter_page::kWords &&
                         copy.first_word <= counter_page::kWords - copy.words &&
                         copy.name_bytes <= copy.name.size() &&
                         copy.labels_bytes <= copy.labels.size() &&
-                        copy.kind <= static_cast<std::uint8_t>(CounterKind::level) &&
+                        copy.kind <= static_cast<std::uint8_t>(CounterKind::event) &&
                         copy.unit <= static_cast<std::uint8_t>(CounterUnit::nanoseconds);
-  if (!is_sound) return std::nullopt;
+  if (!is_sound) {
+    if (memory::load(shared.serial) == serial) ++to.damaged;
+    return;
+  }
   CounterView view{.serial = serial,
                    .name = std::string(copy.name.data(), copy.name_bytes),
                    .labels = std::string(copy.labels.data(), copy.labels_bytes),
@@ -30,8 +33,7 @@ std::optional<CounterView> read_counter(const counter_page::Page& page, const Re
                    .unit = static_cast<CounterUnit>(copy.unit)};
   for (std::uint32_t i = 0; i < copy.words; ++i)
     view.words.push_back(memory::load(page.values[copy.first_word + i]));
-  if (memory::load(shared.serial) != serial) return std::nullopt;
-  return view;
+  if (memory::load(shared.serial) == serial) to.counters.push_back(std::move(view));
 }
 
 }  // namespace
@@ -56,7 +58,7 @@ std::vector<std::pair<std::string_view, std::string_view>> CounterView::split_la
   return all;
 }
 
-std::optional<std::vector<CounterView>> read_counters(std::span<const std::byte> memory) {
+std::optional<CounterPageView> read_counters(std::span<const std::byte> memory) {
   const bool aligned =
       reinterpret_cast<std::uintptr_t>(memory.data()) % alignof(counter_page::Page) == 0;
   if (!aligned || memory.size() < sizeof(counter_page::Page)) return std::nullopt;
@@ -64,10 +66,9 @@ std::optional<std::vector<CounterView>> read_counters(std::span<const std::byte>
   if (memory::load(page.magic) != counter_page::kMagic ||
       memory::load(page.version) != counter_page::kVersion)
     return std::nullopt;
-  std::vector<CounterView> all;
-  for (const Record& record : page.records)
-    if (auto view = read_counter(page, record)) all.push_back(std::move(*view));
-  std::ranges::sort(all, {}, &CounterView::serial);
+  CounterPageView all;
+  for (const Record& record : page.records) read_counter(all, page, record);
+  std::ranges::sort(all.counters, {}, &CounterView::serial);
   return all;
 }
 

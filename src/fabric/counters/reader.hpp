@@ -30,9 +30,11 @@ struct CounterView {
   [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> split_labels() const;
 };
 
-/// The counters on a page in any memory, in the order in which they were added. What makes no sense
-/// is left out. Nothing if that is no such page, or of another version.
-[[nodiscard]] std::optional<std::vector<CounterView>> read_counters(
-    std::span<const std::byte> memory);
+struct CounterPageView {
+  std::vector<CounterView> counters = {};  // in the order in which they were added
+  std::size_t damaged = 0;                 // records that make no sense, which are left out
+};
+/// A page in any memory. Nothing if that is no such page, or of another version.
+[[nodiscard]] std::optional<CounterPageView> read_counters(std::span<const std::byte> memory);
 
 }  // namespace dunlin
