@@ -150,8 +150,7 @@ class Table {
                   "outlives the table.");
   }
 
-  // --- rows
-  // ---------------------------------------------------------------------------------------
+  // --- rows --------------------------------------------------------------------------------------
   [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
   [[nodiscard]] std::size_t my_row() const noexcept { return core_.my_row(); }
   [[nodiscard]] const Row& operator[](std::size_t i) const noexcept {
@@ -181,8 +180,7 @@ class Table {
     return copy;
   }
 
-  // --- publishing
-  // ---------------------------------------------------------------------------------
+  // --- publishing --------------------------------------------------------------------------------
   /// Publish columns of the own row to all others, in the order given (TAB-T3); no columns: the
   /// whole row, in order of declaration. Never blocks and never loses: see Pushed.
   template <class... Columns>
@@ -213,8 +211,7 @@ class Table {
     return Selection(*this, std::move(rows));
   }
 
-  // --- reacting
-  // -----------------------------------------------------------------------------------
+  // --- reacting ----------------------------------------------------------------------------------
   /// A predicate: an expression (table/expression.hpp), or any pure function of the table. The name
   /// is for `dunlin top`; by default the expression itself, or the place of the call.
   template <class P>
@@ -235,8 +232,7 @@ class Table {
   std::size_t poll() { return core_.poll(); }
   void check() const { core_.check(); }
 
-  // --- underneath
-  // ---------------------------------------------------------------------------------
+  // --- underneath --------------------------------------------------------------------------------
   [[nodiscard]] TableCore& core() noexcept { return core_; }
   [[nodiscard]] Fabric& fabric() const noexcept { return core_.fabric(); }
   template <class M>

@@ -232,7 +232,7 @@ std::string TopicOrder::why_refused() const {
   return "order '" + std::string(carrier_->order().view()) + "': " + carrier_->why_left();
 }
 
-// --- topics -------------------------------------------------------------------------------------
+// --- topics --------------------------------------------------------------------------------------
 
 AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name,
                    std::shared_ptr<const TypeSupport> type, TopicQos qos) {
@@ -274,7 +274,7 @@ void AnyTopic::on_client(std::function<void(const ClientStamp&)> handler) {
   core_->on_client = std::move(handler);
 }
 
-// --- writers ------------------------------------------------------------------------------------
+// --- writers -------------------------------------------------------------------------------------
 
 AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos)
     : AnyWriter(topic, qos, topic.type_) {}
@@ -348,7 +348,7 @@ void AnyWriter::close() {
   if (core_) core_->close();
 }
 
-// --- readers ------------------------------------------------------------------------------------
+// --- readers -------------------------------------------------------------------------------------
 
 AnyReader::AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter)
     : core_(topic.core_->make_reader(topic.type_, qos, std::move(filter))) {}

@@ -32,7 +32,7 @@ ReaderCore::~ReaderCore() {
   if (scratch_ != nullptr) type_->destroy(scratch_);
 }
 
-// --- what arrives -------------------------------------------------------------------------------
+// --- what arrives --------------------------------------------------------------------------------
 
 /// Null if the payload is no object of the type.
 const void* ReaderCore::object_of(const Incoming& in) {
@@ -257,7 +257,7 @@ void ReaderCore::forget_writer(ReaderInstance& instance, RemoteWriter& writer,
     end_instance(instance, InstanceState::no_writers, writer, {}, now_ns);
 }
 
-// --- the cache ----------------------------------------------------------------------------------
+// --- the cache -----------------------------------------------------------------------------------
 
 ReaderSlot* ReaderCore::free_slot() {
   if (free_.empty()) {
@@ -396,7 +396,7 @@ void ReaderCore::give_back(std::vector<ReaderSlot*>& slots) noexcept {
   slots.clear();
 }
 
-// --- writers, and time --------------------------------------------------------------------------
+// --- writers, and time ---------------------------------------------------------------------------
 
 void ReaderCore::matched(bool alive) {
   ++matched_status.current_count;
@@ -460,7 +460,7 @@ void ReaderCore::drop() noexcept {
   changed(Status::sample_lost);
 }
 
-// --- statuses -----------------------------------------------------------------------------------
+// --- statuses ------------------------------------------------------------------------------------
 
 void ReaderCore::changed(Status status) noexcept {
   pending_ = pending_ | status;

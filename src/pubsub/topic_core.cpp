@@ -248,7 +248,7 @@ void TopicCore::hear(Member& member, RemoteWriter& writer) {
       heard(*other);
 }
 
-// --- endpoints of this member -------------------------------------------------------------------
+// --- endpoints of this member --------------------------------------------------------------------
 
 std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSupport> of,
                                                    const DataWriterQos& qos) {
@@ -380,7 +380,7 @@ void TopicCore::assert_liveliness_of_participant() {
       static_cast<void>(writer->assert_liveliness());
 }
 
-// --- time, and handlers -------------------------------------------------------------------------
+// --- time, and handlers --------------------------------------------------------------------------
 
 void TopicCore::check_time() {
   for (const auto& writer : writers_) writer->check_time(now_ns_);

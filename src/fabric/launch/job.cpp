@@ -32,7 +32,7 @@ void check_rank(const Environment& environment, const Job& job) {
                 "and DUNLIN_RANK, that neither does");
 }
 
-// --- Open MPI: mpirun --------------------------------------------------------------------------
+// --- Open MPI: mpirun ----------------------------------------------------------------------------
 
 constexpr const char* kOmpiRank = "OMPI_COMM_WORLD_RANK";
 constexpr const char* kOmpiSize = "OMPI_COMM_WORLD_SIZE";
@@ -63,7 +63,7 @@ std::optional<Job> open_mpi(const Environment& environment) {
   return job;
 }
 
-// --- Slurm: srun -------------------------------------------------------------------------------
+// --- Slurm: srun ---------------------------------------------------------------------------------
 
 constexpr const char* kSlurmRank = "SLURM_PROCID";
 
@@ -107,7 +107,7 @@ std::optional<Job> slurm(const Environment& environment) {
   return job;
 }
 
-// --- PMIx, from another launcher ---------------------------------------------------------------
+// --- PMIx, from another launcher -----------------------------------------------------------------
 
 std::optional<Job> pmix(const Environment& environment) {
   if (!environment.has("PMIX_RANK")) return std::nullopt;

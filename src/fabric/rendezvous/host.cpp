@@ -216,7 +216,7 @@ void Host::sweep(std::uint64_t now_ns) {
   std::erase_if(sessions_, [](const auto& session) { return session->gone; });
 }
 
-// --- what joiners are told ----------------------------------------------------------------------
+// --- what joiners are told -----------------------------------------------------------------------
 
 void Host::advance() {
   if (builder_.complete() && key_round_ != builder_.round()) {

@@ -68,7 +68,7 @@ void check_complete(const TlsFiles& files) {
                 " not given. Give certificate, key and ca, or none of them");
 }
 
-// --- the callbacks of OpenSSL, which know no more than two pointers each ------------------------
+// --- the callbacks of OpenSSL, which know no more than two pointers each -------------------------
 
 /// The pre-shared key as OpenSSL wants it: a session that ended before this one, as it were.
 SSL_SESSION* new_session_with_key(SSL* session) {

@@ -56,7 +56,7 @@ std::uint32_t Network::shuffled(const Flight& flight, std::uint32_t step) const 
   return static_cast<std::uint32_t>(place % runs_of(flight));
 }
 
-// --- the order of signals (FAB-F1) --------------------------------------------------------------
+// --- the order of signals (FAB-F1) ---------------------------------------------------------------
 
 void Network::number(Flight& flight) {
   if (!gated_ || flight.numbered || !flight.is_ordered()) return;

@@ -41,7 +41,7 @@ PairKey pair_key(const stream::Proof& of_lower, const stream::Proof& of_higher) 
   return rendezvous::derived_key(both, kPairKeyLabel);
 }
 
-// --- a socket as OpenSSL sees it ----------------------------------------------------------------
+// --- a socket as OpenSSL sees it -----------------------------------------------------------------
 
 /// OpenSSL's own would raise SIGPIPE when the peer is gone. And after a write that has failed,
 /// OpenSSL reads nothing any more, although what the peer has sent before is still here; so it is
