@@ -262,9 +262,9 @@ struct LogTrim {
   /// makes, and which `load` gets when this member starts again; on_replay then gets the messages
   /// behind it. False: nothing; the oldest messages are given up.
   bool keeps_state = true;
-  /// Without a state: messages stay until so many bytes of later messages are in the log,
+  /// Without a state: messages stay at least until so many bytes of later messages are in the log.
   std::uint64_t least_bytes = 0;
-  /// and at least for so long; a restart begins to count anew.
+  /// Without a state: messages stay at least for so long; a restart begins to count anew.
   std::uint32_t least_seconds = 0;
 };
 
