@@ -17,7 +17,7 @@ inline constexpr std::size_t kWordBytes = 8;
 
 // fabric
 inline constexpr std::uint32_t kMaxMembers = 1024;  // in a group on a simulated fabric
-inline constexpr std::uint32_t kMaxRanks = 4096;    // of one fabric, over its life
+inline constexpr std::uint32_t kMaxRanks = 4096;    // one fabric has over its life
 inline constexpr std::size_t kAdmissionKeyBytes = 32;
 inline constexpr std::size_t kMaxEndpointBytes = 1024;         // where a member is reached
 inline constexpr std::uint32_t kMaxHostMembers = 256;          // in a shm group: one socket a pair
@@ -60,7 +60,7 @@ inline constexpr std::size_t kMaxCastBytes = std::size_t{1} << 30;  // one messa
 inline constexpr std::size_t kMaxBatchMessages = 256;               // delivered by one upcall
 
 // remote
-inline constexpr std::uint32_t kMaxLockNodes = 1024;             // of one Locks: under way or held
+inline constexpr std::uint32_t kMaxLockNodes = 1024;             // one Locks has, under way or held
 inline constexpr std::uint32_t kLockChannel = kMaxChannels - 2;  // for Locks, unless set otherwise
 
 // segment
@@ -68,7 +68,7 @@ inline constexpr std::uint32_t kSegmentChannel = kMaxChannels - 3;     // for a 
 inline constexpr std::size_t kMaxSpaceNameBytes = 40;                  // printable ASCII
 inline constexpr std::size_t kMaxSegmentNameBytes = 64;                // printable ASCII
 inline constexpr std::uint32_t kMaxSegments = std::uint32_t{1} << 20;  // one member's, at a time
-inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // of a segment under delta coherence
+inline constexpr std::uint32_t kMaxKeptVersions = 1024;  // a segment has under Coherence::delta
 
 // daemon
 inline constexpr std::uint32_t kMaxAttachedProcesses = 1024;    // at one daemon, at a time

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kScanBytes = 65'536;         // most that a scan 
 inline constexpr std::uint32_t kScanValueBytes = 1U << 20;  // as kScanBytes, pooled values
 inline constexpr std::uint32_t kMaxBatchElements = 65'535;  // in a batch of an Aggregator
 inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;    // to one target
-inline constexpr std::uint32_t kMessageHeader = 32;         // of a request, reply or claim
+inline constexpr std::uint32_t kMessageHeader = 32;         // a request, reply or claim has
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
 static_assert(kMaxElementBytes < 0xffff, "a length has kLengthBytes bytes; 0xffff is none");

@@ -26,7 +26,7 @@ namespace dunlin::container {
 inline constexpr std::uint16_t kIsReference = 0xffff;
 
 struct ValueReference {
-  std::uint64_t offset = 0;  // of the block, in the pool's region
+  std::uint64_t offset = 0;  // where the block is in the pool's region
   std::uint64_t stamp = 0;
   std::uint32_t bytes = 0;  // length of the value
 };

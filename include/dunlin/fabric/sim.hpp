@@ -30,7 +30,7 @@ struct Profile {
   double read_latency_ns;         // 1 byte, round trip, from the doorbell to the data at hand
   double atomic_latency_ns;       // round trip
   double message_overhead_ns;     // added to a write for a send's handling by the target's NIC
-  double bandwidth_bytes_per_ns;  // of a port, in each direction; 0: no limit
+  double bandwidth_bytes_per_ns;  // one port, in each direction; 0: no limit
   double nic_gap_ns;              // least time between two operations of one NIC
   double jitter;                  // latency varies by up to this fraction, from the seed
   double post_ns;                 // CPU time to post one operation

@@ -44,7 +44,7 @@ struct History {
 };
 
 struct ResourceLimits {
-  std::uint32_t max_samples = 4096;  // of all instances together
+  std::uint32_t max_samples = 4096;  // a reader holds of all instances together
   /// Beyond that, a best-effort reader loses samples of further instances, and a reliable reader
   /// holds the topic back until the application has taken all samples of an ended instance.
   std::uint32_t max_instances = 65'536;

@@ -38,7 +38,7 @@ consteval bool takes_pointer_after(std::index_sequence<I...>) {
   return requires { T{Scalar<I>{}..., AnyPointer{}}; };
 }
 
-/// Of how many scalars (up to the first member that hides its own) an aggregate is made.
+/// The number of scalars (up to the first member that hides its own) in an aggregate.
 template <class T, std::size_t N = 0>
 consteval std::size_t scalar_count() {
   if constexpr (N > kMaxEntryBytes || !takes_scalars<T>(std::make_index_sequence<N + 1>{})) {

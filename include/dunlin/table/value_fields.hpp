@@ -16,7 +16,7 @@
 /// brace-initialised from.
 namespace dunlin::detail {
 
-inline constexpr std::size_t kMaxDescribedFields = 32;  // of one class; the others become "..."
+inline constexpr std::size_t kMaxDescribedFields = 32;  // one class shows; the others become "..."
 
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
