@@ -11,7 +11,7 @@ class PageSchedule {
  public:
   void note_change() noexcept { changed_ = true; }
 
-  /// Asked in each poll, with how much the poll has done. `digest` is called only if that is
+  /// Called in each poll, with how much the poll has done. `digest` is called only if that is
   /// nothing; its result differs once there is something new to show.
   template <class Digest>
   [[nodiscard]] bool is_due(std::size_t done, const Digest& digest) noexcept {

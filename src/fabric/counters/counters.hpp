@@ -13,9 +13,9 @@
 
 #include "fabric/counters/format.hpp"
 
-/// What a layer counts, where observers see it. Only the layer knows the name of a counter: readers
-/// print what they find. Where there is no shared memory left, counters count unseen. One thread,
-/// that of the fabric.
+/// The counters of a layer, where observers see them. Only the layer knows the name of a counter:
+/// readers print what they find. Where no shared memory is left, counters count unseen. One thread
+/// uses them, that of the fabric.
 ///
 ///     struct StoreCounters {
 ///       explicit StoreCounters(Fabric& fabric, const std::string& store)
@@ -29,7 +29,7 @@ namespace dunlin {
 
 enum class CounterKind : std::uint8_t {
   total,  // only grows: readers show how fast
-  level   // what is the case now; kUnknown where nobody knows
+  level   // a present state; kUnknown if no layer knows it
 };
 enum class CounterUnit : std::uint8_t { count, bytes, nanoseconds };
 
@@ -59,22 +59,23 @@ class CounterPages;
 struct CounterView;
 
 /// The counters of one object, such as a store. All have its labels, which tell them from those of
-/// other objects. The fabric outlives them.
+/// other objects. The fabric must outlive the set.
 class CounterSet {
  public:
-  /// `labels`: "store=blocks", or several, a line for each. Beyond 192 bytes they are cut off.
+  /// `labels` is "store=blocks", or several such lines. Beyond 192 bytes they are cut off.
   CounterSet(Fabric& fabric, std::string labels);
   CounterSet(const CounterSet&) = delete;
   CounterSet& operator=(const CounterSet&) = delete;
   ~CounterSet();
 
-  /// `name`: the layer, and what it counts, at most 40 bytes: "store.lock_waits". Begins at 0.
+  /// Adds a counter, which begins at 0. `name` is the layer, and what it counts:
+  /// "store.lock_waits", at most 40 bytes.
   SharedCounter add(std::string_view name, CounterKind kind = CounterKind::total,
                     CounterUnit unit = CounterUnit::count);
   SharedCounter add_level(std::string_view name, CounterUnit unit = CounterUnit::count) {
     return add(name, CounterKind::level, unit);
   }
-  /// Several words of one name, which `kind` and `unit` describe one by one.
+  /// Adds several words under one name, which `kind` and `unit` describe one by one.
   std::span<std::uint64_t> add_words(std::string_view name, std::uint32_t words, CounterKind kind,
                                      CounterUnit unit = CounterUnit::count);
 
@@ -84,7 +85,7 @@ class CounterSet {
   std::vector<counter_page::Record*> added_;
 };
 
-/// The pages of a member, as many as its counters need. Its fabric has them.
+/// The counter pages of a member, as many as its counters need. Its fabric owns them.
 class CounterPages {
  public:
   explicit CounterPages(Fabric& fabric) noexcept : fabric_(fabric) {}
@@ -93,17 +94,17 @@ class CounterPages {
     counter_page::Record* record;
     std::span<std::uint64_t> words;  // all 0
   };
-  /// `shape`: with kind, unit and number of words.
+  /// Takes free words for a counter; `shape` says kind, unit and number of words.
   [[nodiscard]] Place add(counter_page::Record shape, std::string_view name,
                           std::string_view labels);
   void remove(counter_page::Record& record) noexcept;
-  /// As an observer would.
+  /// Reads the counters as an observer would.
   [[nodiscard]] std::vector<CounterView> read() const;
 
  private:
   struct Page {
-    Region region;                               // if observers see it
-    std::unique_ptr<counter_page::Page> unseen;  // else
+    Region region;                               // set if observers see the page
+    std::unique_ptr<counter_page::Page> unseen;  // the page otherwise
     counter_page::Page* content = nullptr;
     std::bitset<counter_page::kWords> taken = {};
     std::uint32_t counters = 0;

@@ -10,7 +10,8 @@ using counter_page::Record;
 
 namespace {
 
-/// Nothing if the place is free, is given to another counter meanwhile, or is damaged.
+/// Reads a counter; nothing if its place is free, is given to another counter meanwhile, or is
+/// damaged.
 std::optional<CounterView> read_counter(const counter_page::Page& page, const Record& shared) {
   const std::uint64_t serial = memory::load(shared.serial);
   if (serial == 0) return std::nullopt;

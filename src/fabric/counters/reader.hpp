@@ -15,23 +15,23 @@ namespace dunlin {
 
 /// A counter in the memory of a process, as it was at one moment.
 struct CounterView {
-  std::uint64_t serial = 0;  // tells it from others of its process that had its place
+  std::uint64_t serial = 0;  // tells it from the process's other counters in that place
   std::string name = {};
   std::string labels = {};
   CounterKind kind = CounterKind::total;
   CounterUnit unit = CounterUnit::count;
   std::vector<std::uint64_t> words = {};
 
-  /// "store" of "store.lock_waits".
+  /// The part of the name before the dot: "store" for "store.lock_waits".
   [[nodiscard]] std::string_view layer() const noexcept;
-  /// "lock_waits" of it.
+  /// The part of the name behind the dot: "lock_waits" for "store.lock_waits".
   [[nodiscard]] std::string_view short_name() const noexcept;
-  /// Keys and values.
+  /// The labels as keys and values.
   [[nodiscard]] std::vector<std::pair<std::string_view, std::string_view>> split_labels() const;
 };
 
-/// The counters on a page in any memory, in the order in which they were added. What makes no sense
-/// is left out. Nothing if that is no such page, or of another version.
+/// The counters on a page in any memory, in the order in which they were added. Records that make
+/// no sense are left out. Nothing if the memory is no such page, or has another version.
 [[nodiscard]] std::optional<std::vector<CounterView>> read_counters(
     std::span<const std::byte> memory);
 

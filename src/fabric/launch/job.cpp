@@ -10,7 +10,7 @@
 namespace dunlin::launch {
 namespace {
 
-constexpr std::uint32_t kMost = 1U << 30;  // what is too many for a group is told later
+constexpr std::uint32_t kMost = 1U << 30;  // a group's own limits are checked later
 
 [[noreturn]] void throw_incomplete(const std::string& who, const Environment& environment,
                                    const std::string& there, const std::string& missing,
@@ -122,7 +122,7 @@ struct Launcher {
   const char* name;
   std::optional<Job> (*read)(const Environment&);
 };
-/// An mpirun may have been started within Slurm, so it comes first; and both may offer PMIx.
+/// An mpirun may have been started within Slurm, so Open MPI comes first; both may offer PMIx.
 constexpr std::array kLaunchers{Launcher{"openmpi", open_mpi}, Launcher{"slurm", slurm},
                                 Launcher{"pmix", pmix}};
 

@@ -13,7 +13,8 @@
 namespace dunlin::ofi {
 namespace {
 
-/// Cards are socket addresses; members of one host differ in the port only.
+/// Fills in an address; endpoint addresses are socket addresses, in which members of one host
+/// differ by the port only.
 template <class Address, class Part>
 bool alike(std::span<const std::byte> one, std::span<const std::byte> other, Part part) {
   if (one.size() < sizeof(Address) || other.size() < sizeof(Address)) return false;
