@@ -37,7 +37,7 @@ class Inbox {
   /// Copies the oldest message out, because its handler may push. Requires !empty().
   void peek(Message& message) const noexcept;
   void pop() noexcept;
-  /// How many bytes of records were ever pushed, and popped.
+  /// How many messages were ever pushed, and popped.
   [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
 
