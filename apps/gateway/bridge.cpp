@@ -164,7 +164,7 @@ bool Bridge::acknowledged() const {
   return dds_wait_for_acks(dds_->writer(), 0) != DDS_RETCODE_TIMEOUT;
 }
 
-// --- from the group to the domain ---------------------------------------------------------------
+// --- from the group to the domain ----------------------------------------------------------------
 
 /// GWY-1: "net" and "net-..." are gateways of network "net".
 bool Bridge::is_gateway(std::string_view member) const {
@@ -224,7 +224,7 @@ bool Bridge::write_to_dds(const RawSample& sample, const pubsub::SampleInfo& inf
   return true;
 }
 
-// --- from the domain to the group ---------------------------------------------------------------
+// --- from the domain to the group ----------------------------------------------------------------
 
 std::size_t Bridge::carry_from_dds() {
   if (!writer_) return 0;

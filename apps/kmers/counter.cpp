@@ -115,7 +115,7 @@ void KmerCounter::run_one_sided() {
   waits_ = 0;
 }
 
-// --- by messages: batches, which the member that holds the k-mers works off ---------------------
+// --- by messages: batches, which the member that holds the k-mers works off ----------------------
 
 MapApplied KmerCounter::apply(MapCall call, Kmer kmer, std::uint32_t value) {
   alignas(8) std::array<std::byte, sizeof kmer + sizeof value> payload;

@@ -73,7 +73,7 @@ double Member::seconds_since_start(std::uint64_t now_ns) const noexcept {
   return static_cast<double>(now_ns - start_ns_) / 1e9;
 }
 
-// --- delivering ---------------------------------------------------------------------------------
+// --- delivering ----------------------------------------------------------------------------------
 
 /// The messages of earlier runs come first in the order.
 void Member::replay(const multicast::Logged& logged) {
@@ -134,7 +134,7 @@ void Member::load(std::span<const std::byte> state) {
   print(fmt::format("comes in behind {} messages, digest {}", so_far_.messages, digest()));
 }
 
-// --- sending ------------------------------------------------------------------------------------
+// --- sending -------------------------------------------------------------------------------------
 
 bool Member::send_one(std::uint64_t now_ns) {
   if (message_.size() >= sizeof now_ns) std::memcpy(message_.data(), &now_ns, sizeof now_ns);
@@ -175,7 +175,7 @@ bool Member::work() {
          (course_.seconds && seconds_since_start(now_ns) >= *course_.seconds);
 }
 
-// --- the course ---------------------------------------------------------------------------------
+// --- the course ----------------------------------------------------------------------------------
 
 void Member::run(SignalGuard& signals) {
   while (!run_until(

@@ -9,9 +9,9 @@
 #include <dunlin/segment.hpp>
 
 /// A Daemon is a member of a group that makes its segments available to other processes and threads
-/// of its host. They attach to it, and get the interface of a SegmentSpace; each has rings of its
-/// own in shared memory. The thread that polls the daemon's fabric uses the Daemon; each thread
-/// that attaches uses its own space.
+/// of its host. They attach to it, and get the interface of a SegmentSpace; each of them has its
+/// own rings in shared memory. The thread that polls the daemon's fabric uses the Daemon; each
+/// thread that attaches uses its own space.
 ///
 ///     dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 24});     // `dunlin daemon`
 ///     dunlin::Daemon daemon(space, {.group = "rack7"});
@@ -33,25 +33,26 @@
 namespace dunlin {
 
 struct DaemonOptions {
-  /// Where clients find it: under the group's name, or, if that is not empty, at a socket in the
-  /// file system, which can be mounted into other containers.
+  /// The group's name, under which clients find the daemon. If `socket` is not empty, they find the
+  /// daemon there instead: a socket in the file system, which can be mounted into other containers.
   std::string group = {};
   std::string socket = {};
   /// The mode of the socket in the file system: a process that may write to it may attach.
   std::uint32_t socket_mode = 0600;
-  /// Without such a socket: a Unix group that may attach as well; empty: only the same user.
+  /// Without a socket in the file system: a Unix group that may attach as well; empty: only the
+  /// daemon's own user may.
   std::string access_group = {};
-  /// Clients at a time.
+  /// Most clients at a time.
   std::uint32_t clients = 256;
-  /// Of each client: operations under way (a power of two), and bytes of one get or put.
+  /// Limits for each client: operations under way (a power of two), and bytes of one get or put.
   std::uint32_t operations = 32;
   std::size_t transfer_bytes = 65'536;
-  /// Of each client: the bytes of its segments without a name, and the locks that it holds. Of each
-  /// user: the bytes of segments with a name, which stay when the client goes.
+  /// Limits for each client: the bytes of its segments without a name, and the locks that it holds.
+  /// Limit for each user: the bytes of segments with a name, which stay when the client goes.
   std::size_t quota_bytes = std::size_t{1} << 24;
   std::uint32_t quota_locks = 64;
   /// A client that does not poll for so long is cut off, as if it had ended; 0: never. A client
-  /// that waits, polls.
+  /// that waits for an operation polls.
   std::uint32_t silence_timeout_ms = 0;
 };
 
@@ -61,21 +62,21 @@ class Daemon {
  public:
   /// The space must outlive it. Throws Error.
   Daemon(SegmentSpace& space, DaemonOptions options);
-  /// The clients are told.
+  /// Tells the clients that the daemon ends.
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  /// Polls the space, too.
+  /// Serves the clients, and polls the space, too.
   std::size_t poll();
-  /// Before a sleep: from now on clients ring (dunlin::Loop calls it).
+  /// Called by dunlin::Loop before a sleep: from now on, clients wake the daemon.
   [[nodiscard]] Waits waits();
   [[nodiscard]] Fabric& fabric() const noexcept;
 
   [[nodiscard]] std::uint32_t clients() const noexcept;
-  /// How many operations it has ended for clients.
+  /// How many operations of clients the daemon has ended.
   [[nodiscard]] std::uint64_t served() const noexcept;
-  /// Why the last client was cut off that did not leave by itself; empty: there was none.
+  /// Why the last client was cut off that did not leave by itself; empty: no client was.
   [[nodiscard]] const std::string& last_cut_off() const noexcept;
 
  private:
@@ -83,16 +84,16 @@ class Daemon {
 };
 
 struct AttachOptions {
-  std::string group = {};         // as in the daemon's options
-  std::string socket = {};        // likewise
-  std::string access_group = {};  // likewise
+  std::string group = {};         // as in DaemonOptions
+  std::string socket = {};        // as in DaemonOptions
+  std::string access_group = {};  // as in DaemonOptions
   /// How long to wait for a daemon.
   std::uint32_t timeout_ms = 10'000;
 };
 
-/// Attaches this thread to the daemon of its host. An operation with `stopped` says that the daemon
-/// has ended: destroy the space, and attach again; keys of before may mean nothing to another
-/// daemon. `use()` of such a space tells nothing. Throws Error.
+/// Attaches this thread to the daemon of its host. If an operation ends with `stopped`, the daemon
+/// has ended: destroy the space, and attach again; another daemon may not know the earlier keys.
+/// `use()` of such a space is all 0. Throws Error.
 [[nodiscard]] std::unique_ptr<SegmentSpace> attach(const AttachOptions& options);
 
 }  // namespace dunlin

@@ -37,7 +37,8 @@
 ///      placed at once or in ascending order of its words, each line of a `read` is fetched at once
 ///      or in descending order: so stamped entries (table/cell.hpp) of any size are never torn.
 ///  FAB-F3  A failed peer is announced by exactly one `peer_failed` event. Operations to it
-///      complete with an error, none hangs, none reaches memory that has another owner by now.
+///      complete with an error; no operation hangs, or reaches memory that has another owner by
+///      now.
 ///  FAB-F4  A completion `locally` means that the source may be reused; `remotely` that the bytes
 ///      are placed. The result of a `read` or an atomic is there when its Completion is finished.
 ///  FAB-F5  poll() neither throws nor blocks, and calls handlers only from within itself.
@@ -47,7 +48,7 @@ namespace dunlin {
 
 using Rank = std::uint32_t;
 
-/// The abilities of a fabric; layers ask for them, and assume nothing.
+/// The abilities of a fabric. Layers ask for them here, and assume none.
 struct Properties {
   bool passive_target;     // operations land without the target's CPU
   bool ordered_placement;  // polling memory for a later write proves an earlier one
@@ -57,7 +58,7 @@ struct Properties {
   std::uint32_t max_inline_bytes;  // a source of up to this size may be reused at once
   std::uint32_t max_peers;
   std::uint32_t queue_slots;     // operations in flight per peer before post() says queue_full
-  bool reads_are_loads = false;  // a read is done by this processor within post(); see prefetch()
+  bool reads_are_loads = false;  // post() itself does a read, on this processor; see prefetch()
   bool expel_fences = true;  // an expelled peer cannot change our memory any more; else see fence()
 };
 
@@ -70,8 +71,8 @@ enum class Parting : std::uint8_t {
 
 /// Whether a failed peer can still change memory that it has mapped.
 enum class Fenced : std::uint8_t {
-  yes,      // it cannot, and never will
-  not_yet,  // ask again: it has not failed, may give up our memory by itself, or is being killed
+  yes,      // it cannot, and never will again
+  not_yet,  // ask again: it is alive and may give up our memory by itself, or it is being killed
   never     // this process may not kill it, or cannot know whether it has ended
 };
 
@@ -98,7 +99,7 @@ class Completion {
   void reset() noexcept { failed_ = 0; }
 
  private:
-  friend class FabricBackend;  // counts
+  friend class FabricBackend;  // it changes the counts
   std::uint32_t pending_ = 0;
   std::uint32_t failed_ = 0;
   Rank failed_peer_ = 0;
@@ -107,8 +108,8 @@ class Completion {
 enum class OperationKind : std::uint8_t { put, write, read, compare_swap, fetch_add };
 enum class Notify : std::uint8_t { locally, remotely };
 
-/// One one-sided operation; made by the functions below. `local` is the source of a put or write
-/// and the destination of a read or atomic (the word's former value; may be null for atomics).
+/// A one-sided operation, made by the functions below. `local` is the source of a put or write, and
+/// the destination of a read or atomic (there, the former value of the word; null: not wanted).
 struct Operation {
   OperationKind kind;
   Notify when = Notify::locally;
@@ -119,7 +120,7 @@ struct Operation {
   void* local;
   std::size_t bytes;
   std::uint64_t operand = 0;  // fetch_add: the addend; compare_swap: the expected value
-  std::uint64_t desired = 0;  // compare_swap
+  std::uint64_t desired = 0;  // compare_swap: the new value
   Completion* completion = nullptr;
 
   /// Counts the operation in a completion; without it, the operation is unsignalled.
@@ -139,7 +140,7 @@ struct Operation {
   }
 };
 
-/// Bytes that no process reads before a later signal; the cheapest way to move many.
+/// Writes bytes that no process reads before a later signal; the cheapest way to move many bytes.
 [[nodiscard]] inline Operation put(Rank peer, RegionId region, std::uint64_t offset,
                                    const void* from, std::size_t bytes) noexcept {
   return {.kind = OperationKind::put,
@@ -149,8 +150,8 @@ struct Operation {
           .local = const_cast<void*>(from),
           .bytes = bytes};
 }
-/// Words that the peer may be watching; a signal. `from` and `offset` agree modulo 8, however few
-/// the bytes: where one lies in its word at the peer, it lies in its word here, too.
+/// Writes words that the peer may be watching; a signal. `from` and `offset` must agree modulo 8,
+/// also for fewer than 8 bytes: each byte has the same position in its word here and at the peer.
 [[nodiscard]] inline Operation write(Rank peer, RegionId region, std::uint64_t offset,
                                      const void* from, std::size_t bytes) noexcept {
   return {.kind = OperationKind::write,
@@ -160,7 +161,7 @@ struct Operation {
           .local = const_cast<void*>(from),
           .bytes = bytes};
 }
-/// Fetch words that the peer may be changing. `to` and `offset` agree modulo 8.
+/// Reads words that the peer may be changing. `to` and `offset` must agree modulo 8.
 [[nodiscard]] inline Operation read(Rank peer, RegionId region, std::uint64_t offset, void* to,
                                     std::size_t bytes) noexcept {
   return {.kind = OperationKind::read,
@@ -194,7 +195,7 @@ struct Operation {
 }
 
 enum class Refusal : std::uint8_t {
-  none,            // all accepted
+  none,            // all operations were accepted
   queue_full,      // back-pressure: poll, then post the rest
   not_connected,   // the peer has not announced this region yet, or has withdrawn it
   out_of_bounds,   // past the end of the peer's region
@@ -216,19 +217,19 @@ struct [[nodiscard]] Posted {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    peer_linked,       // a peer that was admitted has come: messages to it are possible
-    peer_failed,       // once a peer; `text` says how it was noticed
-    peer_killed,       // once a peer: fence() has killed its process; `text` says which
+    peer_linked,       // an admitted peer has come: messages to it are possible
+    peer_failed,       // once for a peer; `text` says how the failure was noticed
+    peer_killed,       // once for a peer: fence() has killed its process; `text` says which process
     region_connected,  // the peer has announced `region`: operations to it are possible
     region_refused,    // the peer announced another layout; `text` names both sides
-    region_withdrawn   // the peer released it
+    region_withdrawn   // the peer has released `region`
   };
   Kind kind;
   Rank peer;
-  RegionId region;  // only of the events of regions
+  RegionId region;  // only for events about a region
   std::string_view text;
-  /// After how long: the silence by which a failure was noticed (0: noticed otherwise), or the time
-  /// from an expulsion until the kill.
+  /// peer_failed: the silence by which the failure was noticed (0: it was noticed otherwise).
+  /// peer_killed: the time from the expulsion until the kill.
   std::uint64_t after_ns = 0;
 };
 
@@ -236,14 +237,14 @@ struct Event {
 /// belong together.
 struct RegionSpec {
   std::string name = {};          // at most kMaxRegionNameBytes
-  std::size_t bytes = 0;          // zeroed; a peer's may differ
+  std::size_t bytes = 0;          // zeroed; a peer's region may have another size
   std::uint64_t generation = 0;   // 0: counts this process's allocations of the name
   std::uint64_t layout_hash = 0;  // must equal the peers', or the region is refused
   std::string layout_text = {};   // the layout as text, for the refusal's message and for tools
 };
 
-/// Members that come into a fabric which works. All its members, and the newcomers, get the same
-/// admission: a group's leader decides it.
+/// The admission of newcomers into a fabric that runs. All members, and the newcomers, get equal
+/// admissions: a group's leader decides.
 struct Admission {
   struct Newcomer {
     std::string name;                 // may be empty
@@ -254,7 +255,7 @@ struct Admission {
   Rank first = 0;
   std::vector<Newcomer> newcomers = {};
   /// The key by which a newcomer and a member prove to each other that they belong to this
-  /// admission. Random, new for each admission, and sent only over connections that no other
+  /// admission. It is random, new for each admission, and sent only over connections that no other
   /// process can read.
   std::array<std::byte, kAdmissionKeyBytes> key = {};
 };
@@ -262,8 +263,8 @@ struct Admission {
 class Fabric;
 class FabricCore;
 
-/// Registered memory; its destruction releases it, and tells the peers. Movable. Must not outlive
-/// its fabric.
+/// Registered memory. Its destruction releases the memory, and tells the peers. Movable. Must not
+/// outlive its fabric.
 class Region {
  public:
   Region() = default;
@@ -272,7 +273,7 @@ class Region {
   ~Region();
 
   [[nodiscard]] RegionId id() const noexcept { return id_; }
-  /// This process's part: 64-byte aligned, remotely writable by every peer.
+  /// This process's part of the region: 64-byte aligned; every peer can write it remotely.
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
@@ -285,7 +286,7 @@ class Region {
   std::span<std::byte> memory_;
 };
 
-/// Ends its subscription at destruction. Must not outlive its fabric.
+/// A subscription, which ends at destruction. Must not outlive its fabric.
 class Subscription {
  public:
   Subscription() = default;
@@ -300,12 +301,12 @@ class Subscription {
   std::uint64_t id_ = 0;
 };
 
-/// The costs of computing on a simulated node, in nanoseconds; null on real ones.
+/// The costs of computing on a simulated node, in nanoseconds; real nodes have none.
 struct CpuCosts {
   double poll_ns;       // one round of poll()
   double predicate_ns;  // evaluating a predicate, besides its entries
-  double entry_ns;      // each entry that it reads
-  double trigger_ns;    // calling a trigger, besides what it does
+  double entry_ns;      // each entry that a predicate reads
+  double trigger_ns;    // calling a trigger, besides what the trigger does
 };
 
 class FabricBackend;
@@ -322,7 +323,7 @@ class Fabric {
 
   // --- members -----------------------------------------------------------------------------------
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
-  /// How many ranks there are: also those of members that have left, or are still to come. It grows
+  /// The number of ranks, including those of members that have left, or are still to come. It grows
   /// by admit(), up to kMaxRanks.
   [[nodiscard]] std::uint32_t size() const noexcept {
     return static_cast<std::uint32_t>(peers_.size());
@@ -336,32 +337,33 @@ class Fabric {
   /// The network that the backend chose, and why, in one line.
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
   [[nodiscard]] bool failed(Rank r) const noexcept { return r < peers_.size() && peers_[r].failed; }
-  /// How the peer's failure was noticed; empty while it is alive.
+  /// A text that says how the peer's failure was noticed; empty while the peer is alive.
   [[nodiscard]] const std::string& failure_text(Rank r) const { return peers_.at(r).failure; }
   /// Whether the peer has come: true for all members that the fabric began with, and for an
   /// admitted one after its event `peer_linked`.
   [[nodiscard]] bool linked(Rank r) const noexcept { return r < peers_.size() && peers_[r].linked; }
-  /// Whether this process is a child that the member has forked. It is no member: its operations
-  /// are refused, poll() does nothing, and what it writes to shared memory reaches nobody.
+  /// Whether this process is a child that the member has forked. Such a process is no member: its
+  /// operations are refused, poll() does nothing, and what it writes to shared memory reaches no
+  /// peer.
   [[nodiscard]] bool is_forked() const noexcept { return forked_; }
-  /// From now on this peer counts as failed here, with `why` as the reason: this member sends it
-  /// nothing and takes nothing from it any more, and operations posted to it fail. The event comes
-  /// in the next poll(). Its connection is closed, so that it learns of it, too; but where memory
-  /// is shared, it can still write into regions that it has mapped. Does nothing for the own rank,
-  /// nor for a peer that has failed already. Throws Error if there is no such rank.
+  /// Makes this peer count as failed here, with `why` as the reason: from now on, this member sends
+  /// it nothing and takes nothing from it, and operations posted to it fail. The event comes in the
+  /// next poll(). The connection is closed, so that the peer learns of it, too; but where memory is
+  /// shared, the peer can still write into regions that it has mapped. Does nothing for the own
+  /// rank, nor for a peer that has failed already. Throws Error if there is no such rank.
   void expel(Rank peer, std::string why, Parting how = Parting::failed);
   /// Makes sure that a failed peer changes our memory no more. With properties().expel_fences,
   /// expel() has done so. Where memory is shared, this kills the peer's process (SIGKILL, through a
-  /// descriptor of that very process). It does not if the peer has left the fabric regularly, or
-  /// gives up this member in its next poll(): within 10 s after it was expelled as `left`, else
-  /// within 0.1 s. The event `peer_killed` comes in the next poll().
+  /// descriptor of that very process), unless the peer has left the fabric regularly, or gives up
+  /// this member in its next poll(): within 10 s if it was expelled as `left`, else within 0.1 s.
+  /// The event `peer_killed` comes in the next poll().
   [[nodiscard]] Fenced fence(Rank peer) noexcept;
 
   // --- members that come while it works (set-up; may throw Error) --------------------------------
   /// The bytes by which a newcomer reaches this member; may be empty.
   [[nodiscard]] std::vector<std::byte> endpoint() const;
-  /// Lets members in. size() grows at once; each newcomer is linked when it has come, and can fail
-  /// from then on. A newcomer that does not come can be expelled. Not to be called by a handler.
+  /// Lets members in. size() grows at once. Each newcomer is linked when it has come, and can fail
+  /// from then on; one that does not come can be expelled. A handler must not call this.
   void admit(const Admission& admission);
 
   // --- memory (set-up; may throw Error) ----------------------------------------------------------
@@ -370,13 +372,13 @@ class Fabric {
   /// Lets all peers reach the region, also those that come later. Call it once its first content is
   /// in place. Later calls for the same region do nothing.
   void announce(const Region& region);
-  /// The same, but only to these peers: no other one, and none that comes later, can reach it.
+  /// Lets only these peers reach the region: no other peer can, nor one that comes later.
   void announce(const Region& region, std::span<const Rank> to);
   /// Memory that only observers of this process see (`dunlin top`), read-only; never announced.
   [[nodiscard]] Region publish(const RegionSpec& spec);
-  /// Whether this process has a region of that name, of any generation.
+  /// Whether this process has a region of that name, in any generation.
   [[nodiscard]] bool has_region(std::string_view name) const noexcept;
-  /// The region's generation: from its spec, or the count of allocations of its name.
+  /// The region's generation: from its spec, or else the count of allocations of its name.
   [[nodiscard]] std::uint64_t generation(const Region& region) const noexcept;
   /// Whether operations on the peer's region of this name and generation are possible.
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
@@ -385,13 +387,13 @@ class Fabric {
   }
 
   // --- operations (data path; never throw) -------------------------------------------------------
-  /// Post a batch in order, with one doorbell. Sources must stay as they are until local
-  /// completion, unless they are at most properties().max_inline_bytes long.
+  /// Posts a batch in order, with one doorbell. The caller must leave the sources as they are until
+  /// local completion, unless they are at most properties().max_inline_bytes long.
   Posted post(std::span<const Operation> batch) noexcept { return post_(*backend_, batch); }
   Posted post(const Operation& one) noexcept { return post(std::span(&one, 1)); }
-  /// A hint that the peer's memory there will be read soon. Where reads are loads
-  /// (properties().reads_are_loads) it begins to bring that memory into the cache, so that the
-  /// misses of many reads pass at once; elsewhere, or if there is no such memory, it does nothing.
+  /// Hints that this memory of the peer will be read soon. Where reads are loads
+  /// (properties().reads_are_loads), this begins to bring the memory into the cache, so that the
+  /// misses of many reads overlap; elsewhere, or if there is no such memory, it does nothing.
   void prefetch(Rank peer, RegionId region, std::uint64_t offset, std::size_t bytes) noexcept;
   /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (FAB-F1).
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
@@ -399,10 +401,10 @@ class Fabric {
   /// Make progress; returns how many messages, completions and events were handled. Returns 0 and
   /// does nothing when a handler calls it.
   std::size_t poll() noexcept { return poll_(*backend_); }
-  /// Whether this is called by a handler: then poll() does nothing, and waiting would never end.
+  /// Whether a handler is running: then poll() does nothing, and waiting would never end.
   [[nodiscard]] bool in_handler() const noexcept;
-  /// Forget that operations were posted with this completion: it and their local memory may be
-  /// freed at once, and results are thrown away.
+  /// Forgets that operations were posted with this completion: the caller may free it and their
+  /// local memory at once, and results are thrown away.
   void abandon(Completion& completion) noexcept;
 
   // --- handlers, called inside poll(); they may post, send, subscribe and unsubscribe ------------
@@ -413,42 +415,45 @@ class Fabric {
   void receive(std::uint32_t channel, MessageHandler handler);
   /// Drops the messages of a channel from now on, until another receive() of it.
   void ignore(std::uint32_t channel);
-  /// Whether a channel has a handler: it is in use. False for one that is ignored.
+  /// Whether a channel has a handler, and so is in use; false for a channel that is ignored.
   [[nodiscard]] bool receives(std::uint32_t channel) const noexcept;
 
   // --- time and waiting --------------------------------------------------------------------------
-  /// Nanoseconds since some fixed moment; the only clock that a layer may read.
+  /// Nanoseconds since some fixed moment: the only clock that a layer may read.
   [[nodiscard]] std::uint64_t now_ns() const noexcept;
-  /// The time at which poll() last read that clock, which it does now and then: a load.
+  /// The time when poll() last read the clock of now_ns(), which it does now and then; costs a
+  /// load.
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return recent_ns_; }
-  /// When it woke up the last time. A simulated node sleeps between any two polls.
+  /// The time when the fabric last woke up. A simulated node sleeps between any two polls.
   [[nodiscard]] std::uint64_t awake_since_ns() const noexcept;
   /// Runners call, in this order: prepare_sleep(); poll all layers once more; then sleep() if that
   /// found nothing, or cancel_sleep(). After prepare_sleep() a peer's operation rings our doorbell,
   /// so nothing that arrives in between is slept through. On a simulated node they do nothing.
   void prepare_sleep() noexcept;
   void cancel_sleep() noexcept;
-  /// Returns when rung, after timeout_ns, or for a duty of the fabric's own (its heartbeat).
+  /// Returns when a peer rings, after timeout_ns, or for a duty of the fabric itself (its
+  /// heartbeat).
   void sleep(std::uint64_t timeout_ns) noexcept;
-  /// Makes a sleep() of this fabric return, now or when it comes. The one member that any thread
-  /// may call (to stop a runner, say).
+  /// Makes a sleep() of this fabric return, or the next one if none is under way. Any thread may
+  /// call this (to stop a runner, say), and no other member function.
   void wake() noexcept;
-  /// "Poll me no later than this": bounds the next sleep(), and makes a simulated node poll then.
-  /// A poll at or after the earliest of these times forgets all of them, so a layer asks in each
-  /// poll for the time that it waits for.
+  /// Says "poll me no later than this": bounds the next sleep(), and makes a simulated node poll
+  /// then. A poll at or after the earliest of these times forgets all of them, so a layer calls
+  /// this in each poll with the time that it waits for.
   void wake_at(std::uint64_t time_ns) noexcept;
-  /// For a foreign event loop, instead of sleep(): readable when there is something to poll() for,
-  /// the fabric's own duties, wake_at() and wake() included; -1 if there is none. Works between
-  /// prepare_sleep() (and a last poll, as above) and cancel_sleep(); then poll().
+  /// A descriptor for a foreign event loop, in place of sleep(). It is readable when poll() has
+  /// something to do, which includes the fabric's own duties, wake_at() and wake(); -1: there is
+  /// none. Works between prepare_sleep() (and a last poll, as above) and cancel_sleep(); then call
+  /// poll().
   [[nodiscard]] int wait_descriptor() const noexcept;
-  /// Members of this host that share the processors with us; runners spin less when it exceeds
-  /// them.
+  /// How many members of this host share the processors with us. Runners spin less if there are
+  /// fewer processors than members.
   [[nodiscard]] std::uint32_t host_members() const noexcept;
 
   // --- simulated time ----------------------------------------------------------------------------
   [[nodiscard]] const CpuCosts* cpu_costs() const noexcept { return cpu_costs_; }
-  /// "The work just done takes this long": a simulated node's clock moves on; nothing on a real
-  /// one.
+  /// Says "the work just done takes this long": the clock of a simulated node moves on; a real node
+  /// ignores it.
   void spend(double ns) noexcept;
 
  private:
@@ -465,7 +470,7 @@ class Fabric {
   };
   Fabric();
 
-  // One indirect call a batch, and one a poll.
+  // These cost one indirect call for a batch, and one for a poll.
   FabricBackend* backend_ = nullptr;
   Posted (*post_)(FabricBackend&, std::span<const Operation>) noexcept = nullptr;
   std::size_t (*poll_)(FabricBackend&) noexcept = nullptr;

@@ -6,9 +6,9 @@
 #include <dunlin/group.hpp>
 #include <dunlin/remote/membership.hpp>
 
-/// The views of a Group as the membership of `remote`: the layers over one-sided memory go on
-/// without the members that a view has left behind, and a Store also with those that join later. It
-/// polls the group; the program must not poll it as well.
+/// A GroupMembers shows the views of a Group as the membership of `remote`: the layers over
+/// one-sided memory go on without the members that a view has left behind, and a Store also with
+/// those that join later. It polls the group; the program must not poll it as well.
 ///
 ///     dunlin::Group group(*fabric);
 ///     dunlin::GroupMembers members(group);
@@ -18,11 +18,11 @@ namespace dunlin {
 
 class GroupMembers final : public remote::Membership {
  public:
-  /// The group must outlive this. `most` is the number of ranks that can ever be members, the
-  /// founders included, up to kMaxMembers, and the same at all members. A rank is never given
-  /// twice, so this counts all that have come and gone. 0: the founders alone; a member that joins
-  /// the group later has no part in these layers then. Throws Error if `most` is invalid, or does
-  /// not cover this process.
+  /// The group must outlive this object. `most` is the number of ranks that can ever be members,
+  /// the founders included, up to kMaxMembers; all members give the same number. A rank is never
+  /// given twice, so `most` counts all members that have come and gone. 0: the founders alone; a
+  /// member that joins the group later has no part in these layers then. Throws Error if `most` is
+  /// invalid, or does not cover this process.
   explicit GroupMembers(Group& group, std::uint32_t most = 0);
 
   [[nodiscard]] std::uint64_t generation() const noexcept override { return generation_; }

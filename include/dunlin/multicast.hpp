@@ -23,8 +23,8 @@ struct Logged;
 struct LogPosition;
 class LogCursor;
 struct Counters;
-/// Called with a batch of messages, in place: they are valid until the upcall returns. The upcall
-/// may send, but not poll. An exception that it throws comes out of poll(); the batch counts as
+/// Called with a batch of messages in the ring: they are valid until the upcall returns. The upcall
+/// may send, but not poll. If it throws, the exception comes out of poll(), and the batch counts as
 /// delivered.
 using Upcall = std::function<void(std::span<const Delivery>)>;
 using ReplayUpcall = std::function<void(const Logged&)>;
@@ -48,18 +48,19 @@ struct MulticastOptions;
 
 class Multicast {
  public:
-  /// Attaches to that subgroup; to be made before the group's first poll(). Each member of the
-  /// subgroup must make one (poll() throws at a member that has none), with the same mode,
-  /// ring_bytes, window_messages, and switches nulls, one_cache_line and slot_bytes. A member whose
-  /// options differ from the first member's leaves the group, and poll() says why. Must outlive the
-  /// group's last poll(), and be destroyed before the group. Throws Error.
+  /// Attaches to that subgroup, before the group's first poll(). Each member of the subgroup must
+  /// make one (poll() throws at a member that has none), with equal mode, ring_bytes,
+  /// window_messages, and switches nulls, one_cache_line and slot_bytes. A member whose options
+  /// differ from the first member's leaves the group, and poll() says why. The Multicast must
+  /// outlive the group's last poll(), and be destroyed before the group. Throws Error.
   Multicast(Group& group, const std::string& subgroup, MulticastOptions options);
   Multicast(Group& group, const std::string& subgroup);
-  /// In a subgroup that comes and goes at run time: asks to be in it (see Group::join_subgroup).
-  /// Set the handlers before the next poll(). Until joined(), send() returns `wedged`. Its members
-  /// must give the same options as above. It need not outlive the group's last poll(): if it is
-  /// destroyed before left(), this member has left without delivering what it had received. An
-  /// error that would make this member leave the group makes it leave the subgroup. Throws Error.
+  /// Asks to be in a subgroup that comes and goes at run time (see Group::join_subgroup). Set the
+  /// handlers before the next poll(). Until joined(), send() returns `wedged`. All members of the
+  /// subgroup must give equal options, as for the constructor. The Multicast need not outlive the
+  /// group's last poll(): if it is destroyed before left(), this member has left without delivering
+  /// what it had received. An error that would make this member leave the group makes it leave the
+  /// subgroup. Throws Error.
   [[nodiscard]] static std::unique_ptr<Multicast> join(Group& group, const std::string& subgroup,
                                                        MulticastOptions options, SubgroupJoin join);
   ~Multicast();
@@ -67,33 +68,34 @@ class Multicast {
   Multicast& operator=(const Multicast&) = delete;
 
   // --- sending -----------------------------------------------------------------------------------
-  /// Where to build a message in place. Its data() is null if there is no room now (poll, and try
-  /// again), and always for more than largest_in_place() and if this member is no sender. A later
-  /// call, and a new view, take it back: commit() before the next poll().
+  /// Memory in which to build a message in place. Its data() is null if there is no room now (poll,
+  /// and try again), and always for more than largest_in_place(), or if this member is no sender. A
+  /// later call, and a new view, take the memory back: commit() before the next poll().
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
-  /// The prepared message is sent.
+  /// Sends the prepared message.
   void commit() noexcept;
-  /// Copies a message, also one that does not fit in place. Nothing was sent unless the result is
-  /// SendResult::sent. Throws Error for a message of more than kMaxCastBytes.
+  /// Copies and sends a message, also one that does not fit in place. Unless the result is
+  /// SendResult::sent, nothing was sent. Throws Error for a message of more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
-  /// Whether all other members that are there have what was sent here, and will deliver it also if
-  /// this member ends now: poll the group until then, before a process ends that must lose nothing.
-  /// In the durable mode it is in their logs; in the unordered one they have delivered it.
+  /// Whether all other members that are there have what was sent here, and will deliver it even if
+  /// this member ends now: a process that must lose nothing polls the group until then before it
+  /// ends. In the durable mode the messages are in the others' logs; in the unordered mode the
+  /// others have delivered them.
   [[nodiscard]] bool acknowledged();
-  /// The destructor does this, with MulticastOptions::hand_over_ms. Returns whether acknowledged()
-  /// became true in that time. No handler is called, and what is delivered meanwhile is dropped, so
-  /// nothing but the destructor may follow. It ends at once if a view ends, on a simulated node,
-  /// and in a handler.
+  /// Polls until acknowledged(), at most so long; returns whether it became true. The destructor
+  /// calls this with MulticastOptions::hand_over_ms. No handler is called, and what is delivered
+  /// meanwhile is dropped, so nothing but the destructor may follow. It ends at once if a view
+  /// ends, on a simulated node, and in a handler.
   bool hand_over(std::uint32_t timeout_ms) noexcept;
 
   // --- delivery ----------------------------------------------------------------------------------
-  /// Called from the group's poll(), also by messages of a view that ends. Set it before the first
-  /// one; afterwards it can only be replaced, from outside it. Throws Error if it is called too
-  /// late, as on_state and on_replay do.
+  /// Sets the upcall for deliveries, which the group's poll() calls, also with messages of a view
+  /// that ends. Set it before the first poll(); afterwards it can only be replaced, from outside
+  /// the upcall. Throws Error if it is called too late, as on_state and on_replay do.
   void on_delivery(multicast::Upcall upcall);
-  /// The next message, which is valid until the next call and the next poll(). Without an upcall:
-  /// else throws Error.
+  /// The next message, valid until the next call and the next poll(). Throws Error if an upcall is
+  /// set.
   [[nodiscard]] std::optional<multicast::Delivery> next();
 
   // --- members that come in ----------------------------------------------------------------------
@@ -120,51 +122,55 @@ class Multicast {
   /// user that treats a state of its past otherwise than one of another member; null: `load` gets
   /// both.
   void on_replay(multicast::ReplayUpcall upcall, Load load_logged = nullptr);
-  /// Damage that opening the log found and repaired: sentences for the operator.
+  /// Sentences for the operator about damage that opening the log found and repaired.
   [[nodiscard]] std::vector<std::string> log_notices() const;
 
-  /// Where the replay begins, and behind the message that on_replay or next() was given last. To be
-  /// asked in on_replay, and between next() and the next poll().
+  /// The position in the log where the replay begins, or behind the message that on_replay or
+  /// next() got last. To be called in on_replay, and between next() and the next poll().
   [[nodiscard]] multicast::LogPosition log_start() const;
   [[nodiscard]] multicast::LogPosition log_end() const;
-  /// Likewise, the number of that message's last record.
+  /// The number of the last record of the message that on_replay or next() got last.
   [[nodiscard]] std::uint64_t log_record() const;
-  /// Reads messages from there on, while others are delivered (multicast/log_cursor.hpp).
+  /// Reads the log's messages from that position on, while others are delivered
+  /// (multicast/log_cursor.hpp).
   [[nodiscard]] std::shared_ptr<multicast::LogCursor> read_log(multicast::LogPosition at) const;
-  /// With LogTrim::keeps_state: trims leave the records from that number on in the log, for such
-  /// readers. Set it before the first poll().
+  /// Sets a function for LogTrim::keeps_state: trims leave the records from the number that it
+  /// returns on in the log, for the readers of read_log(). Set it before the first poll().
   void keep_log_from(std::function<std::uint64_t()> first_record);
 
-  // --- of join() ---------------------------------------------------------------------------------
+  // --- after join() ------------------------------------------------------------------------------
   /// Whether this member is in the subgroup, and has its state if it needs one.
   [[nodiscard]] bool joined() const noexcept;
-  /// Asks to be among the senders, or not to be any more; poll until acknowledged() before that, if
-  /// nothing that was sent may be lost.
+  /// Asks that this member becomes a sender, or ceases to be one; poll until acknowledged() before
+  /// that, if nothing that was sent may be lost.
   void set_sends(bool sends);
-  /// Asks to be out of it, once all others have what was sent here (acknowledged()), or after
-  /// MulticastOptions::hand_over_ms; send() returns `ended` from now on. The group's poll()
-  /// delivers what still counts here, and left() is true.
+  /// Asks to leave the subgroup, once all others have what was sent here (acknowledged()), or after
+  /// MulticastOptions::hand_over_ms; from now on, send() returns `ended`. The group's poll()
+  /// delivers what still counts here; then left() is true.
   void leave();
-  /// Whether this member is out of it again; send() then returns `ended`.
+  /// Whether this member has left the subgroup; send() returns `ended` then.
   [[nodiscard]] bool left() const noexcept;
-  /// A sentence, if this member was refused, or the subgroup was removed, or failed here; empty if
-  /// it asked to leave. Also of a declared subgroup whose other members have left so that no quorum
-  /// is left (log_quorum, MC-Q2): then this member leaves the group.
+  /// A sentence that says why this member left the subgroup: it was refused, or the subgroup was
+  /// removed, or failed here; empty if it asked to leave. If the other members of a declared
+  /// subgroup have left so that no quorum is left (log_quorum, MC-Q2), this member leaves the
+  /// group, and this says so.
   [[nodiscard]] const std::string& why_left() const noexcept;
-  /// Which members it waits for before it can begin, and why: a sentence (log_quorum, MC-Q5); empty
-  /// if it does not wait.
+  /// A sentence that says for which members this one waits before it can begin, and why
+  /// (log_quorum, MC-Q5); empty if it does not wait.
   [[nodiscard]] const std::string& why_waiting() const noexcept;
-  /// Called from the group's poll() when the subgroup begins here, and after each change: after all
-  /// deliveries of the one before, and before any of this one. Also without join(), in each view.
-  /// Replaces an earlier handler; null: none. What it throws comes out of the group's next poll().
+  /// Sets the handler that the group's poll() calls when the subgroup begins here, and after each
+  /// change: after all deliveries of the former state, and before any delivery of this one. Without
+  /// join(), it is called in each view. Replaces an earlier handler; null: none. What it throws
+  /// comes out of the group's next poll().
   using MembersHandler = std::function<void(const Subgroup&)>;
   void on_members(MembersHandler handler);
 
-  /// That of the view at hand; while a view ends, and next() has messages of it, still that one.
+  /// The subgroup in the view at hand; while next() still has messages of a view that ends, in that
+  /// view.
   [[nodiscard]] const Subgroup& subgroup() const noexcept;
-  /// Of all views.
+  /// Counts over all views so far.
   [[nodiscard]] multicast::Counters counters() const noexcept;
-  /// The tables of the views at hand: to look at, not to keep.
+  /// Visits the tables of the views at hand: to look at, not to keep.
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
  private:
@@ -181,58 +187,61 @@ namespace dunlin::multicast {
 /// of it is sent, and the caller still has it.
 enum class SendResult : std::uint8_t {
   sent,
-  no_room,       // its ring is full, or messages of an earlier view come first: poll, try again
-  not_a_sender,  // this member is none of the subgroup's senders in this view
-  waiting_for_state,  // this member came in, and has not been given its state: poll, try again
-  wedged,             // the view ends, or the first one has not begun: poll, and try again
-  ended  // this member leaves, or has left, the group (Group::why_ended() says why) or the subgroup
+  no_room,       // the ring is full, or messages of an earlier view come first: poll, try again
+  not_a_sender,  // this member is no sender of the subgroup in this view
+  /// This member came in, and has not been given its state: poll, and try again.
+  waiting_for_state,
+  wedged,  // the view ends, or the first one has not begun: poll, try again
+  /// This member leaves, or has left, the group (Group::why_ended() says why) or the subgroup.
+  ended
 };
 
 enum class Mode : std::uint8_t {
   unordered,  // delivered as soon as it is received
   ordered,    // delivered in one order, once all members have received it
-  durable     // likewise, once it is in the logs of all members, on their disks
+  /// Delivered in one order, once the message is in the logs of all members, on their disks.
+  durable
 };
 
 struct Delivery {
-  std::uint32_t sender;  // place in the subgroup's members
-  std::uint64_t slot;    // the sender's, in this view
+  std::uint32_t sender;  // index of the member in the subgroup
+  std::uint64_t slot;    // number of the sender's slot in this view
   std::span<const std::byte> message;
 };
 
 /// A message in a log; it was stable in some view.
 struct Logged {
-  std::uint64_t view;       // counted over all restarts
-  std::string_view sender;  // its name
+  std::uint64_t view;       // the view's number, counted over all restarts
+  std::string_view sender;  // the sender's name
   std::span<const std::byte> message;
-  std::uint64_t record = 0;  // number of its last record
+  std::uint64_t record = 0;  // the number of the message's last record
 };
 
-/// A place in a log, between two messages. The logs of all members have equal numbers.
+/// A position in a log, between two messages. The logs of all members number their records alike.
 struct LogPosition {
-  std::uint64_t number = 1;  // messages that end before this record lie before it
-  std::uint64_t from = 1;    // the first record of those that do not, or an earlier one
-  std::uint64_t view = 0;    // in force at `from`,
-  std::vector<std::string> members = {};  // and its members
+  std::uint64_t number = 1;  // messages that end before this record lie before the position
+  std::uint64_t from = 1;    // the first record of the messages behind, or an earlier one
+  std::uint64_t view = 0;    // the view in force at `from`
+  std::vector<std::string> members = {};  // the members of that view
 };
 
-/// Counts of one member in all views so far.
+/// Counts at one member, over all views so far.
 struct Counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t messages_delivered = 0;
   std::uint64_t bytes_delivered = 0;
   std::uint64_t records_delivered = 0;
-  std::uint64_t nulls = 0;            // own slots used without a message
-  std::uint64_t slots_received = 0;   // of others, nulls included
+  std::uint64_t nulls = 0;            // own slots that were used without a message
+  std::uint64_t slots_received = 0;   // slots of others, nulls included
   std::uint64_t receive_batches = 0;  // polls that found new slots
   std::uint64_t records_announced = 0;
   std::uint64_t send_batches = 0;
   std::uint64_t deliver_batches = 0;
-  std::uint64_t puts = 0;         // of messages: one for each peer and block of bytes
-  std::uint64_t pushes = 0;       // of the hot line: one for each peer
+  std::uint64_t puts = 0;         // puts of messages: one for each peer and block of bytes
+  std::uint64_t pushes = 0;       // pushes of the hot line: one for each peer
   std::uint64_t log_commits = 0;  // durable: syncs that have been begun
-  std::uint64_t no_room = 0;      // attempts that the view refused, for room or because it ends
+  std::uint64_t no_room = 0;      // sends that were refused, for room or because the view ends
   std::uint64_t posting_ns = 0;
 
   Counters& operator+=(const Counters& more) noexcept;
@@ -244,18 +253,18 @@ namespace dunlin {
 
 namespace multicast {
 
-/// Durable: which part of a member's log is removed. Each member decides for itself. Without it,
-/// the log has all messages for ever.
+/// For the durable mode: which part of a member's log is removed. Each member decides for itself.
+/// Without a LogTrim, the log keeps all messages for ever.
 struct LogTrim {
-  /// Each time that about so many more bytes are in the log, a part of it may go. 0: never.
+  /// A part of the log may go each time that about so many more bytes are in it. 0: never.
   std::uint64_t every_bytes = 0;
   /// What replaces the messages that go. True: a snapshot of the state, which `save` of on_state
-  /// makes, and which `load` gets when this member starts again; on_replay then has the messages
+  /// makes, and which `load` gets when this member starts again; on_replay then gets the messages
   /// behind it. False: nothing; the oldest messages are given up.
   bool keeps_state = true;
-  /// Without a state: messages stay until so many bytes of later ones are in the log,
+  /// Without a state: messages stay at least until so many bytes of later messages are in the log.
   std::uint64_t least_bytes = 0;
-  /// and at least for so long; after a restart, this counts anew.
+  /// Without a state: messages stay at least for so long; a restart begins to count anew.
   std::uint32_t least_seconds = 0;
 };
 
@@ -263,25 +272,26 @@ struct LogTrim {
 
 struct MulticastOptions {
   multicast::Mode mode = multicast::Mode::ordered;
-  std::size_t ring_bytes = std::size_t{1} << 20;  // of each sender, at every member; a power of two
-  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: any number
-  /// Durable: where the log is, a directory of this member's and this subgroup's own. It is made if
-  /// it is not there; its parent must be.
+  /// Bytes of each sender's ring, at every member; a power of two.
+  std::size_t ring_bytes = std::size_t{1} << 20;
+  std::uint32_t window_messages = 0;  // own records not yet delivered everywhere; 0: no limit
+  /// For the durable mode: the directory of the log, which belongs to this member and this subgroup
+  /// alone. It is made if it does not exist; its parent must exist.
   std::string log_directory = {};
   /// Members whose logs are lost, or had to be emptied: the others go on without messages that only
   /// these logs had.
   std::vector<std::string> log_given_up = {};
   multicast::LogTrim log_trim = {};
-  /// Durable: the subgroup begins again, and goes on, with a quorum of its last view (more than
-  /// half, or half with its first member), and stops without one. The same at all members. Without
-  /// it, all members of the last view are needed to begin again, and any one of them can go on. A
-  /// subgroup that comes at run time needs SubgroupJoin::founders for it: it begins a new history
-  /// only with all of these, and waits for a quorum of an old one.
+  /// For the durable mode: the subgroup begins again, and goes on, with a quorum of its last view
+  /// (more than half, or half with its first member), and stops without one. All members give the
+  /// same value. If false, all members of the last view are needed to begin again, and any one of
+  /// them can go on. A subgroup that comes at run time needs SubgroupJoin::founders for a quorum:
+  /// it begins a new history only with all of these, and waits for a quorum of an old one.
   bool log_quorum = false;
-  /// So long leave(), Group::leave() and the destructor wait at most until all others have what was
-  /// sent here. 0: they do not wait.
+  /// How long leave(), Group::leave() and the destructor wait at most until all others have what
+  /// was sent here. 0: they do not wait.
   std::uint32_t hand_over_ms = 1'000;
-  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
+  std::shared_ptr<log::Disk> log_disk = nullptr;  // a simulated disk; null: the machine's
   multicast::Switches switches = {};              // to measure what an optimization is worth
 };
 

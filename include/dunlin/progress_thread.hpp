@@ -25,7 +25,7 @@ namespace dunlin {
 class ProgressThread {
  public:
   /// A part is what a Loop takes (Containers, Store, SegmentSpace, Group, ...), with `fabric()`.
-  /// `options.wait` and `spin_us`: how the thread waits, for events while it polls, and for the
+  /// `options.wait` and `spin_us` say how the thread waits: for events while it polls, and for the
   /// next during(). Throws Error for a simulated fabric, or if the thread cannot be pinned.
   template <class Part>
   explicit ProgressThread(Part& part, ThreadOptions options = {})
@@ -37,9 +37,10 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  /// Calls `compute` while the thread polls, and returns what it returns, once the thread polls no
-  /// more. Throws what `compute` throws; else what a poll has thrown, after which the thread polled
-  /// no further; if both have thrown, the next during() throws the latter. A during() inside a
+  /// Calls `compute` while the thread polls; returns its result once the thread polls no more. If
+  /// `compute` throws, so does this; else it throws what a poll has thrown, after which the thread
+  /// polled no further. If both have thrown, the next during() throws the poll's exception. A
+  /// during() inside a during() throws Error.
   /// during() throws Error.
   template <class Compute>
   auto during(Compute&& compute) {
@@ -79,7 +80,7 @@ class ProgressThread {
   Fabric& fabric_;
   ThreadOptions options_;
   std::atomic<Turn> turn_{Turn::owner};
-  std::exception_ptr failure_;  // of a poll; of whose turn it is
+  std::exception_ptr failure_;  // thrown by a poll; belongs to the thread whose turn it is
   std::jthread thread_;
 };
 

@@ -25,7 +25,8 @@ namespace dunlin::relay {
 template <class T>
 struct RelaySample {
   T data = {};
-  bool valid = true;  // false: it disposes an instance, and only the key members of `data` count
+  /// False: the sample disposes an instance, and only the key members of `data` count.
+  bool valid = true;
   std::uint64_t position = 0;
   std::uint64_t sequence = 0;
   std::uint64_t source_ns = 0;
@@ -53,7 +54,7 @@ class RelayReader : public AnyRelayReader {
               std::optional<pubsub::TopicQos> topic_qos = {})
       : AnyRelayReader(client, topic, pubsub::type_support<T>(), qos, topic_qos) {}
 
-  /// All that are there.
+  /// Takes all samples that are there.
   [[nodiscard]] std::vector<RelaySample<T>> take() {
     std::vector<RelaySample<T>> samples;
     while (auto one = take_one()) {
@@ -70,7 +71,8 @@ class RelayReader : public AnyRelayReader {
   }
 };
 
-/// Polls and waits while there is no room, so long at most; returns whether the client has it.
+/// Writes; polls and waits while there is no room, at most so long. Returns whether the client has
+/// the sample.
 template <class T>
 [[nodiscard]] bool write_within(RelayClient& client, RelayWriter<T>& writer, const T& sample,
                                 std::uint32_t timeout_ms) {

@@ -20,28 +20,28 @@
 namespace dunlin {
 
 enum class Wait : std::uint8_t {
-  spin,      // poll all the time: least latency, a whole core. Yields now and then
+  spin,      // poll all the time: least latency, takes a whole core; yields now and then
   adaptive,  // poll for a while after the last event, then sleep until a peer's write rings
   block      // sleep as soon as there is nothing to do
 };
 
 struct RunOptions {
   Wait wait = Wait::adaptive;
-  /// adaptive: how long to poll in vain before sleeping.
+  /// Wait::adaptive: how long to poll in vain before sleeping.
   std::uint32_t spin_us = 50;
-  /// Ends run(); also while it sleeps.
+  /// A request on this ends run(), also while it sleeps.
   std::stop_token stop = {};
 };
 
-/// Polls parts of one fabric's node, in order, and waits as the options say.
+/// Polls the parts on one fabric, in order, and waits as the options say.
 class Loop {
  public:
   /// Throws Error for a simulated fabric: its World polls the nodes.
   explicit Loop(Fabric& fabric, RunOptions options = {});
 
-  /// A part is anything with `std::size_t poll()`; if it has `check()`, that is called now
-  /// and then, and may throw; if it has `waits()`, a sleep ends for those as well. It must outlive
-  /// the loop.
+  /// Adds a part: anything with `std::size_t poll()`. If it has `check()`, the loop calls that now
+  /// and then, and it may throw; if it has `waits()`, those events end a sleep, too. The part must
+  /// outlive the loop.
   template <class Part>
   Loop& add(Part& part) {
     parts_.push_back({&part, [](void* p) -> std::size_t { return static_cast<Part*>(p)->poll(); },
@@ -56,9 +56,9 @@ class Loop {
     return *this;
   }
 
-  /// Until the stop token says so.
+  /// Runs until the stop token says so.
   void run();
-  /// Until `condition` holds, at most `timeout_ms`; returns whether it does.
+  /// Runs until `condition` holds, at most `timeout_ms`; returns whether it does.
   bool run_until(const std::function<bool()>& condition, std::uint32_t timeout_ms);
 
  private:
@@ -71,7 +71,7 @@ class Loop {
 
   std::size_t poll_parts();
   void check_parts();
-  /// These return whether the condition was seen to hold.
+  /// The two return whether they saw the condition hold.
   bool wait(const std::function<bool()>& condition, std::uint64_t deadline_ns);
   bool sleep(const std::function<bool()>& condition, std::uint64_t deadline_ns);
   [[nodiscard]] bool spun_enough();
@@ -79,7 +79,7 @@ class Loop {
   Fabric& fabric_;
   RunOptions options_;
   std::vector<Part> parts_;
-  bool crowded_;                 // more members on this host than processors for them
+  bool crowded_;                 // this host has more members than processors
   std::uint32_t fruitless_ = 0;  // polls in a row that did nothing
   std::uint64_t fruitless_since_ns_ = 0;
 };
@@ -98,14 +98,14 @@ bool run_until(Table& table, const std::function<bool()>& condition, std::uint32
 struct ThreadOptions {
   Wait wait = Wait::adaptive;
   std::uint32_t spin_us = 50;
-  /// Processor to pin the thread to; kAnyCore leaves it to the kernel.
+  /// The processor to pin the thread to; kAnyCore leaves the choice to the kernel.
   static constexpr int kAnyCore = -1;
   int core = kAnyCore;
 };
 
-/// A thread that runs a table until it is destroyed or stop()ped; meanwhile no other thread may
-/// touch the table or its fabric (triggers run on that thread). An exception ends it, and join()
-/// throws it.
+/// A thread that runs a table until it is destroyed or stop()ped. Meanwhile no other thread may
+/// touch the table or its fabric (triggers run on that thread). An exception ends the thread, and
+/// join() throws it.
 class RunnerThread {
  public:
   template <class Table>
@@ -119,7 +119,7 @@ class RunnerThread {
 
   /// Asks the thread to end; returns at once.
   void stop() noexcept { thread_.request_stop(); }
-  /// Waits for its end; rethrows the exception that ended it, if any.
+  /// Waits for the end of the thread; rethrows the exception that ended it, if any.
   void join();
 
  private:

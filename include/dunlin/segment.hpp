@@ -38,19 +38,21 @@ namespace dunlin {
 
 struct SpaceOptions {
   std::string name = "space";               // the same at all members
-  std::size_t pool_bytes = 1 << 20;         // that this member contributes; may be 0
-  std::uint32_t channel = kSegmentChannel;  // differ, if a fabric has several spaces
+  std::size_t pool_bytes = 1 << 20;         // this member's contribution; may be 0
+  std::uint32_t channel = kSegmentChannel;  // must differ if a fabric has several spaces
   std::uint32_t lock_channel = kLockChannel;
 };
 
-/// One of several gets that begin together; the operation is the caller's, and not under way.
+/// One of several gets that begin together; the operation belongs to the caller, and is not under
+/// way.
 struct SegmentGet {
   SegmentOperation& operation;
   Key key;
   std::span<std::byte> to;
   std::uint64_t offset = 0;
 };
-/// The same of puts.
+/// One of several puts that begin together; the operation belongs to the caller, and is not under
+/// way.
 struct SegmentPut {
   SegmentOperation& operation;
   Key key;
@@ -62,25 +64,25 @@ class SegmentPort;
 
 class SegmentSpace {
  public:
-  /// Stops when any member fails. Does not wait for the others' spaces; operations do. Throws
-  /// Error.
+  /// The space stops when any member fails. Does not wait for the others' spaces; operations do.
+  /// Throws Error.
   explicit SegmentSpace(Fabric& fabric, SpaceOptions options = {});
-  /// Goes on as its membership does. The progress must outlive the space.
+  /// The space goes on as the membership of `progress` does. The progress must outlive the space.
   SegmentSpace(remote::Progress& progress, SpaceOptions options = {});
   ~SegmentSpace();
   SegmentSpace(const SegmentSpace&) = delete;
   SegmentSpace& operator=(const SegmentSpace&) = delete;
 
-  /// The last member whose space was made with other options, which all must give alike, and what
-  /// differs: a sentence, or nothing. Operations that need it end with `refused`.
+  /// A sentence that names the last member whose space has other options than ours, and what
+  /// differs; empty: there is none. Operations that need that member end with `refused`.
   [[nodiscard]] const std::string& why_refused() const noexcept;
 
   // --- segments ----------------------------------------------------------------------------------
-  /// The outcome has the key.
+  /// Allocates a segment; the outcome has its key.
   [[nodiscard]] SegmentOperation allocate(const SegmentSpec& spec);
   /// Waits for the members that are using the segment; unlocks it if this process holds its lock.
   [[nodiscard]] SegmentOperation release(Key key);
-  /// The outcome has the key of the segment of this name.
+  /// Finds the segment with this name; the outcome has its key.
   [[nodiscard]] SegmentOperation find(const std::string& name);
 
   // --- gets and puts; buffer and offset begin at the same place of an 8-byte word ----------------
@@ -88,27 +90,28 @@ class SegmentSpace {
   /// version, temporal and delta: transfers nothing if the segment's version is `known`.
   [[nodiscard]] SegmentOperation get_if_changed(Key key, std::span<std::byte> to,
                                                 std::uint64_t known, std::uint64_t offset = 0);
-  /// delta: that version; `not_kept` if it is not among the last `versions`.
+  /// delta: gets that version; `not_kept` if it is not among the last `versions`.
   [[nodiscard]] SegmentOperation get_version(Key key, std::span<std::byte> to,
                                              std::uint64_t version, std::uint64_t offset = 0);
   [[nodiscard]] SegmentOperation put(Key key, std::span<const std::byte> from,
                                      std::uint64_t offset = 0);
-  /// The same with an operation of the caller's, which is not under way.
+  /// These use an operation of the caller's, which must not be under way.
   void get(SegmentOperation& operation, Key key, std::span<std::byte> to,
            std::uint64_t offset = 0) noexcept;
   void put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
            std::uint64_t offset = 0) noexcept;
-  /// The same, of many segments. A network sends what neighbours in the span ask of one member as
-  /// one: at once, or in the next poll().
+  /// These get or put many segments. If neighbours in the span go to one member, a network sends
+  /// them as one message: at once, or in the next poll().
   void get(std::span<const SegmentGet> gets) noexcept;
   void put(std::span<const SegmentPut> puts) noexcept;
 
   // --- locks: of this process, for all its gets and puts of the segment --------------------------
-  /// Ends with `timed_out` if it is not got in time. The outcome says whether it was recovered.
+  /// Ends with `timed_out` if the lock does not come in time. The outcome says whether it was
+  /// recovered.
   [[nodiscard]] SegmentOperation lock(Key key, std::uint64_t timeout_ns = remote::kForever);
-  /// Ends with `busy` instead of waiting.
+  /// Ends with `busy` instead of waiting for the lock.
   [[nodiscard]] SegmentOperation try_lock(Key key);
-  /// The operations under the lock have ended. Ends at once.
+  /// Requires that the operations under the lock have ended. Ends at once.
   [[nodiscard]] SegmentOperation unlock(Key key);
 
   // --- progress ----------------------------------------------------------------------------------
@@ -118,7 +121,7 @@ class SegmentSpace {
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
 
   // --- figures -----------------------------------------------------------------------------------
-  /// Of this member's pool.
+  /// The use of this member's pool.
   [[nodiscard]] remote::PoolUse use() const noexcept;
   /// The segments that this process has used and whose member has failed.
   [[nodiscard]] std::vector<Key> lost() const;
@@ -130,7 +133,7 @@ class SegmentSpace {
   std::unique_ptr<SegmentPort> port_;  // src/segment/port.hpp
 };
 
-/// Holds a segment's lock from its making to its end; waits for it.
+/// Takes a segment's lock, waiting for it, and holds the lock until it is destroyed.
 class SegmentLock {
  public:
   /// Throws Error if the lock is not got, with the reason.
@@ -138,7 +141,7 @@ class SegmentLock {
   ~SegmentLock();
   SegmentLock(const SegmentLock&) = delete;
   SegmentLock& operator=(const SegmentLock&) = delete;
-  /// The last holder died while it held the lock: the data may be half changed.
+  /// Whether the last holder died while it held the lock: the data may be half changed then.
   [[nodiscard]] bool recovered() const noexcept { return recovered_; }
 
  private:

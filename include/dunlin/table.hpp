@@ -51,19 +51,20 @@ class Table {
  public:
   using row_type = Row;
 
-  /// Refers to a registered predicate, also after it is gone. Must not outlive its table.
+  /// A Handle refers to a registered predicate, also after the predicate is gone. Must not outlive
+  /// its table.
   class Handle {
    public:
     Handle() = default;
-    /// Ends it (TAB-P2); false if it was gone already.
+    /// Removes the predicate (TAB-P2); false if it was gone already.
     bool remove() noexcept { return table_ != nullptr && table_->core_.detector().remove(id_); }
     [[nodiscard]] bool active() const noexcept { return predicate() != nullptr; }
-    /// How often it has fired; 0 once it is gone.
+    /// How often the predicate has fired; 0 once it is gone.
     [[nodiscard]] std::uint64_t firings() const noexcept {
       const Predicate* p = predicate();
       return p == nullptr ? 0 : *p->firings;
     }
-    /// Adds a trigger behind those that it has; throws Error if it is gone.
+    /// Adds a trigger behind the predicate's others; throws Error if the predicate is gone.
     template <class Trigger>
     Handle& then(Trigger trigger) {
       static_assert(kIsTrigger<Trigger>,
@@ -84,22 +85,22 @@ class Table {
     std::uint64_t id_ = 0;
   };
 
-  /// A predicate that is being registered; one of the three registers it with its triggers, which
-  /// run in order and take the table, or nothing.
+  /// A predicate that is being registered. One of the three functions registers it with its
+  /// triggers, which run in order and take the table, or nothing.
   template <class P>
   class When {
    public:
-    /// Fires in every poll in which the predicate is true.
+    /// Registers a predicate that fires in every poll in which it is true.
     template <class... Triggers>
     Handle recurrent(Triggers... triggers) && {
       return table_.add(std::move(*this), PredicateKind::recurrent, std::move(triggers)...);
     }
-    /// Fires the first time it is true, and is gone.
+    /// Registers a predicate that fires the first time it is true, and then is gone.
     template <class... Triggers>
     Handle once(Triggers... triggers) && {
       return table_.add(std::move(*this), PredicateKind::once, std::move(triggers)...);
     }
-    /// Fires each time it has become true.
+    /// Registers a predicate that fires each time it has become true.
     template <class... Triggers>
     Handle transition(Triggers... triggers) && {
       return table_.add(std::move(*this), PredicateKind::transition, std::move(triggers)...);
@@ -114,7 +115,7 @@ class Table {
     std::string name_;
   };
 
-  /// Pushes to some rows only; made by to().
+  /// A table's push to some rows only; made by to().
   class Selection {
    public:
     template <class... Columns>
@@ -134,8 +135,8 @@ class Table {
     std::vector<std::uint32_t> rows_;
   };
 
-  /// Makes this node's part of the table; throws Error. Does not wait for the others: rows of nodes
-  /// that have not made theirs yet show initial values, and receive ours when they have.
+  /// Makes this node's part of the table; throws Error. Does not wait for the others: until other
+  /// nodes have made their parts, their rows show initial values; then they receive our row.
   explicit Table(Fabric& fabric, TableOptions options = {})
       : core_(
             fabric, layout_of<Row>(), [](std::byte* at) { new (at) Row(); }, std::move(options)) {}
@@ -150,14 +151,13 @@ class Table {
                   "outlives the table.");
   }
 
-  // --- rows
-  // ---------------------------------------------------------------------------------------
+  // --- rows --------------------------------------------------------------------------------------
   [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
   [[nodiscard]] std::size_t my_row() const noexcept { return core_.my_row(); }
   [[nodiscard]] const Row& operator[](std::size_t i) const noexcept {
     return *std::launder(reinterpret_cast<const Row*>(core_.row(i)));
   }
-  /// For expressions: where the rows lie one after the other, or null once any is frozen.
+  /// The rows' memory, one after the other, for expressions; null once any row is frozen.
   [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return core_.unfrozen_rows(); }
   [[nodiscard]] static const Row* row_at(const std::byte* rows, std::size_t i) noexcept {
     constexpr std::size_t kStride = round_up(sizeof(Row), kCacheLineBytes);
@@ -171,7 +171,7 @@ class Table {
   /// Whether all nodes that have not failed have made their part of the table.
   [[nodiscard]] bool connected() const noexcept { return core_.connected(); }
   /// Whether every live node has been sent all that was pushed so far. A table that is destroyed
-  /// before may leave others without its last push.
+  /// earlier may leave other nodes without its last push.
   [[nodiscard]] bool settled() const noexcept { return core_.settled(); }
   [[nodiscard]] Snapshot<Row> snapshot() const {
     Snapshot<Row> copy(size());
@@ -181,9 +181,8 @@ class Table {
     return copy;
   }
 
-  // --- publishing
-  // ---------------------------------------------------------------------------------
-  /// Publish columns of the own row to all others, in the order given (TAB-T3); no columns: the
+  // --- publishing --------------------------------------------------------------------------------
+  /// Publishes columns of the own row to all others, in the order given (TAB-T3); no columns: the
   /// whole row, in order of declaration. Never blocks and never loses: see Pushed.
   template <class... Columns>
   requires(!std::is_same_v<Completion, std::remove_cvref_t<Columns>> && ...) Pushed
@@ -196,7 +195,8 @@ class Table {
       return core_.push(items);
     }
   }
-  /// The same; the completion is finished when all is placed at every peer it was sent to.
+  /// Publishes columns with a completion, which is finished when all is placed at every peer that
+  /// the push was sent to.
   template <class... Columns>
   Pushed push(Completion& completion, Columns... columns) noexcept {
     if constexpr (sizeof...(columns) == 0) {
@@ -206,26 +206,26 @@ class Table {
       return core_.push(items, &completion);
     }
   }
-  /// table.to({1, 2}).push(&Row::step): the same to some rows. May be kept; throws Error for rows
-  /// that there are not.
+  /// Restricts a push to some rows: table.to({1, 2}).push(&Row::step). The result may be kept;
+  /// throws Error for rows that do not exist.
   [[nodiscard]] Selection to(std::vector<std::uint32_t> rows) {
     for (const std::uint32_t row : rows) core_.require_row(row);
     return Selection(*this, std::move(rows));
   }
 
-  // --- reacting
-  // -----------------------------------------------------------------------------------
-  /// A predicate: an expression (table/expression.hpp), or any pure function of the table. The name
-  /// is for `dunlin top`; by default the expression itself, or the place of the call.
+  // --- reacting ----------------------------------------------------------------------------------
+  /// Begins to register a predicate: an expression (table/expression.hpp), or any pure function of
+  /// the table. `dunlin top` shows the name; by default it is the expression itself, or the place
+  /// of the call.
   template <class P>
   [[nodiscard]] When<P> when(P predicate, std::string name = {},
                              const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     if (name.empty()) name = describe(predicate, file, line);
     return When<P>(*this, std::move(predicate), std::move(name));
   }
-  /// Called from poll(), once for each row that becomes frozen: `upcall(table, row, why)`; at the
-  /// next poll() for those that are frozen already. Replaces an earlier one. It may make a new
-  /// table, but must leave this one alive until poll() has returned.
+  /// Sets the handler that poll() calls once for each row that becomes frozen: `upcall(table, row,
+  /// why)`; for rows that are frozen already, in the next poll(). Replaces an earlier handler. It
+  /// may make a new table, but must leave this one alive until poll() has returned.
   template <class Upcall>
   void on_failure(Upcall upcall) {
     core_.on_failure(
@@ -235,8 +235,7 @@ class Table {
   std::size_t poll() { return core_.poll(); }
   void check() const { core_.check(); }
 
-  // --- underneath
-  // ---------------------------------------------------------------------------------
+  // --- underneath --------------------------------------------------------------------------------
   [[nodiscard]] TableCore& core() noexcept { return core_; }
   [[nodiscard]] Fabric& fabric() const noexcept { return core_.fabric(); }
   template <class M>
@@ -253,13 +252,13 @@ class Table {
   static constexpr bool kIsTrigger =
       std::is_invocable_v<Trigger&, Table&> || std::is_invocable_v<Trigger&>;
 
-  /// The triggers given at registration are called directly, those added later through the list.
+  /// A firing calls triggers from registration directly, and later ones through the list.
   template <class P, class... Triggers>
   struct TypedPredicate : Predicate {
     TypedPredicate(Table& t, P p, Triggers... given)
         : table(t), predicate(std::move(p)), first(std::move(given)...) {}
     void run(Detector& detector) {
-      // A trigger may add further ones: for the next time.
+      // A trigger may add further triggers, which run the next time only.
       const std::size_t added = triggers.size();
       std::apply(
           [&](auto&... trigger) {
@@ -369,7 +368,8 @@ class Table {
   TableCore core_;
 };
 
-/// A constant copy of a table's rows; each entry is consistent, as it was while it was copied.
+/// A constant copy of a table's rows; each entry is consistent, as it was at some moment of the
+/// copying.
 template <class Row>
 class Snapshot {
   struct alignas(kCacheLineBytes) Place {  // as in the table: rows are copied by the word
@@ -408,7 +408,8 @@ class Snapshot {
   std::vector<Place> places_;
 };
 
-/// One entry of a column of several, to be pushed alone: table.push(dunlin::entry(&Row::costs, 3)).
+/// Names one entry of a column of several entries, to be pushed alone:
+/// table.push(dunlin::entry(&Row::costs, 3)).
 template <class Row, class M>
 struct EntrySelector {
   M Row::*column;

@@ -11,7 +11,7 @@
 namespace dunlin {
 namespace {
 
-/// How often a daemon that is not there is looked for.
+/// How often attach() looks for a daemon that does not exist yet.
 constexpr int kLookMs = 10;
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace dunlin::attached {
 namespace {
 
-/// One poll of so many looks at the clock and, by a system call, at the socket.
+/// One poll in so many reads the clock and, by a system call, the socket.
 constexpr std::uint32_t kClientPollsPerLook = 1'024;
 constexpr std::uint64_t kSocketTag = 1;
 
@@ -32,7 +32,7 @@ void AttachedBackend::start() {
 }
 
 void AttachedBackend::ring_if_daemon_rests() noexcept {
-  // The request comes before the look: by a fence here, or by the daemon's barrier.
+  // The request must be visible before the look, by a fence here or by the daemon's barrier.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (needs_fence_) [[unlikely]]
     shm::full_fence();

@@ -14,7 +14,7 @@
 /// waiting, and the daemon's rings, so that whatever waits for a fabric waits for the daemon.
 namespace dunlin::attached {
 
-/// One member; until the daemon ends.
+/// A membership of one member, which lasts until the daemon ends.
 class AttachedMembers final : public remote::Membership {
  public:
   [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
@@ -35,9 +35,9 @@ class AttachedBackend final : public FabricBackend {
                   const Packet& welcome);
   ~AttachedBackend() override;
 
-  /// A request was published: DMN-R2.
+  /// Rings the daemon if it rests, after a request was published (DMN-R2).
   void ring_if_daemon_rests() noexcept;
-  /// An operation waits for a reply, and has it.
+  /// Marks an operation as waiting for a reply; the next function ends that.
   static void wait_with(Completion& completion) noexcept { begin(completion); }
   static void end_wait(Completion& completion) noexcept { finish(completion); }
 

@@ -15,7 +15,7 @@ std::size_t lead_of(const void* memory) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes;
 }
 
-/// The number of an operation that waits for a reply: of its request, and the slot.
+/// The number of an operation that waits for a reply: that of its request, and the slot's.
 constexpr std::uint64_t number_of(const Request& request) noexcept {
   return request.number * kMaxAttachedOperations + request.slot;
 }
@@ -78,7 +78,7 @@ std::vector<Key> AttachedSpace::lost() const {
 // --- requests ------------------------------------------------------------------------------------
 
 void AttachedSpace::advance(SegmentOperation& op) noexcept {
-  if (std::uint64_t& number = SegmentAccess::number(op); number != 0) {  // and its reply has come
+  if (std::uint64_t& number = SegmentAccess::number(op); number != 0) {  // the reply has come
     number = 0;
     const Status status = SegmentAccess::answer(op);
     if (status == Status::lost) lost_.insert(SegmentAccess::request(op).key.value);
@@ -97,8 +97,8 @@ void AttachedSpace::advance(SegmentOperation& op) noexcept {
   AttachedBackend::wait_with(SegmentAccess::completion(op));
 }
 
-/// Fills in all but the number, and the slot's buffer; if there can be no such request, the
-/// operation has ended.
+/// Fills in all but the number, and the slot's buffer. If no such request is possible, ends the
+/// operation.
 bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexcept {
   const SegmentAccess::Request& call = SegmentAccess::request(op);
   auto& ending = const_cast<SegmentOperation&>(op);
@@ -187,7 +187,8 @@ void AttachedSpace::post(Request& request) noexcept {
   backend_->ring_if_daemon_rests();
 }
 
-/// No caller waits for the reply any more. A lock that is granted all the same is given back then.
+/// Gives up the operation: no caller waits for the reply any more. If a lock is granted all the
+/// same, it is given back then.
 void AttachedSpace::clean_up(SegmentOperation& op) noexcept {
   std::uint64_t& number = SegmentAccess::number(op);
   if (number == 0) {

@@ -17,7 +17,7 @@ namespace dunlin::attached {
 
 class AttachedSpace final : public SegmentPort, public remote::Part {
  public:
-  /// The welcome that the daemon has sent. Throws Error.
+  /// `welcome` is what the daemon has sent. Throws Error.
   AttachedSpace(Descriptor socket, const Welcome& welcome, const Place& place);
   ~AttachedSpace() override;
 
@@ -39,7 +39,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
  private:
   /// The use of a slot until its reply has come.
   struct Slot {
-    SegmentOperation* operation = nullptr;  // none: nobody waits for it
+    SegmentOperation* operation = nullptr;  // null: no operation waits for it
     Request request = {};
     bool taken = false;
   };
@@ -59,7 +59,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   std::string name_;
   std::string group_;
   std::string daemon_;
-  Rank rank_;  // of the daemon
+  Rank rank_;  // the daemon's rank
   std::uint32_t group_members_;
   Layout layout_;
   SharedMemory memory_;
@@ -75,9 +75,9 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
     Call call;
     Key key;
   };
-  std::vector<Undo> undo_;  // of what was got after it was given up
+  std::vector<Undo> undo_;  // what is to be given back because it came after it was given up
   std::set<std::uint64_t> lost_;
-  std::string why_refused_;  // a daemon compares nothing
+  std::string why_refused_;  // always empty: a daemon compares no options
 };
 
 }  // namespace dunlin::attached

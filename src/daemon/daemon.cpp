@@ -22,15 +22,15 @@ using attached::Session;
 
 namespace {
 
-/// One poll of so many looks at sockets, which takes a system call: for new clients, for those that
-/// begin again after a rest, and for ends. Rings are read in each poll.
+/// One poll in so many looks at sockets, which takes a system call: for new clients, for clients
+/// that begin again after a rest, and for ends. Rings in shared memory are read in each poll.
 constexpr std::uint32_t kPollsPerLook = 128;
-/// A client that asks for nothing in so many polls rings from then on.
+/// A client that asks for nothing in so many polls must ring from then on.
 constexpr std::uint32_t kPollsBeforeRest = 4'096;
 constexpr std::size_t kReleasesAtOnce = 8;
 constexpr std::uint64_t kListener = UINT64_MAX;
 constexpr int kSocketsAtOnce = 64;
-/// Besides one for each client: of the process, its fabric and its log.
+/// Descriptors in addition to one for each client: those of the process, its fabric and its log.
 constexpr std::uint32_t kOtherDescriptors = 256;
 
 }  // namespace
@@ -40,7 +40,7 @@ struct DaemonClient {
   std::unique_ptr<attached::SharedMemory> memory;
   std::unique_ptr<Session> session;
   pid_t pid = 0;
-  std::uint32_t fruitless = 0;  // polls
+  std::uint32_t fruitless = 0;  // polls without a request
   std::uint64_t beats = 0;
   std::uint64_t beat_at_ns = 0;
   bool ended = false;
@@ -71,13 +71,13 @@ struct DaemonState {
   attached::Ledger ledger;
   std::vector<std::uint32_t> replied;
   std::vector<std::unique_ptr<DaemonClient>> clients;  // by index
-  std::vector<std::uint32_t> busy;                     // that do not rest
+  std::vector<std::uint32_t> busy;                     // clients that do not rest
   std::uint32_t living = 0;
   std::uint32_t ending = 0;
   std::uint64_t next_owner = 1;
-  std::uint64_t served_before = 0;  // by clients that are gone
+  std::uint64_t served_before = 0;  // operations of clients that are gone
   std::string last_cut_off;
-  std::deque<Key> orphans;  // to be released
+  std::deque<Key> orphans;  // segments to be released
   struct Release {
     std::unique_ptr<SegmentOperation> operation;
     Key key;
@@ -154,7 +154,7 @@ std::size_t DaemonState::poll_clients() {
       cut_off(index, std::string("it made ") + session.fault());
     } else if (session.rests()) {
       if (taken > 0) {
-        session.go_on();  // what came before it had to ring
+        session.go_on();  // handles requests from before clients had to ring
       } else {
         busy[i - 1] = busy.back();
         busy.pop_back();
@@ -167,7 +167,7 @@ std::size_t DaemonState::poll_clients() {
   return done;
 }
 
-/// Before a sleep: the next poll finds what came before clients had to ring.
+/// Lets all clients ring before a sleep: the next poll finds requests from before that.
 void DaemonState::rest_all() {
   bool any = false;
   for (const std::uint32_t index : busy)
@@ -292,7 +292,7 @@ void DaemonState::cut_off(std::uint32_t index, const std::string& why) {
   ++ending;
 }
 
-/// Those that have ended, once their puts have.
+/// Removes clients that have ended, once their puts have.
 std::size_t DaemonState::bury() {
   std::size_t done = 0;
   for (auto& client : clients) {

@@ -34,7 +34,7 @@ bool is_at(const Descriptor& socket, const std::string& path) noexcept {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// A daemon that was killed has left its socket behind.
+/// Listens at a socket in the file system; a daemon that was killed may have left an old one.
 Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
   const std::string& path = place.socket;
   if (is_at(new_socket(), path))
@@ -49,7 +49,7 @@ Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
   const sockaddr_un address = address_in_files(path);
   checked(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
           ("making the socket '" + path + "'").c_str());
-  // No client can connect before there is a listener.
+  // No client can connect before the socket listens.
   checked(chmod(path.c_str(), mode), "setting the mode of a daemon's socket");
   checked(listen(listener.get(), kDaemonBacklog), "listening at a daemon's socket");
   return listener;
@@ -159,14 +159,14 @@ std::optional<Welcome> receive(const Descriptor& socket, const Place& place) {
 
 void ring(const Descriptor& socket) noexcept {
   const std::byte ring{};
-  // A full queue holds rings already.
+  // If the queue is full, it has packets that wake the other side already.
   static_cast<void>(::send(socket.get(), &ring, sizeof ring, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 void hang_up(const Descriptor& socket) noexcept { shutdown(socket.get(), SHUT_RDWR); }
 
 bool take_rings(const Descriptor& socket) noexcept {
-  // So many at most: what is left is found the next time.
+  // The loop takes at most so many packets; the next call takes what is left.
   for (int i = 0; i < 16; ++i) {
     std::byte ring{};
     const ssize_t got = recv(socket.get(), &ring, sizeof ring, MSG_DONTWAIT);
@@ -181,7 +181,7 @@ Descriptor make_memory(std::uint64_t bytes) {
   Descriptor file(checked(memfd_create("dunlin-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING),
                           "making shared memory for a client"));
   checked(ftruncate(file.get(), static_cast<off_t>(bytes)), "making shared memory for a client");
-  // A file that shrinks would kill a process that reads its former end.
+  // A file that shrinks would kill a process that reads behind its new end.
   checked(fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
           "sealing shared memory for a client");
   return file;

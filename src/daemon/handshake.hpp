@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kPacketMagic = 0x444e4c44;
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
 enum class PacketType : std::uint16_t {
-  welcome = 1,  // with the shared memory
+  welcome = 1,  // comes with the shared memory
   refuse = 2    // `text` says why; the daemon hangs up
 };
 
@@ -35,13 +35,13 @@ struct Packet {
   PacketType type = PacketType::welcome;
   std::uint16_t slots = 0;
   std::uint16_t needs_fence = 0;  // 1: a client must fence before it reads `daemon_rests`
-  std::uint32_t rank = 0;         // of the daemon
+  std::uint32_t rank = 0;         // the daemon's rank
   std::uint64_t transfer_bytes = 0;
   std::uint32_t members = 0;
   std::uint32_t beat_ms = 0;  // the client must poll so often; 0: whenever it likes
   std::array<char, 48> group{};
   std::array<char, 48> space{};
-  std::array<char, 128> text{};  // refuse
+  std::array<char, 128> text{};  // for refuse
 };
 static_assert(offsetof(Packet, type) == 6);
 static_assert(offsetof(Packet, slots) == 8);
@@ -57,45 +57,47 @@ static_assert(sizeof(Packet) == 256);
 static_assert(kMaxGroupNameBytes < sizeof(Packet::group));
 static_assert(kMaxSpaceNameBytes < sizeof(Packet::space));
 
-/// Where a daemon is found.
+/// Where clients find a daemon.
 struct Place {
   std::string group;
   std::string socket;
   std::string access_group;
 };
-/// For messages.
+/// The place as text, for messages.
 [[nodiscard]] std::string describe(const Place& place);
-/// Throws Error.
+/// Throws Error if the place is invalid.
 void check(const Place& place);
 
-/// Throws Error, also if another daemon is there.
+/// Listens at the place. Throws Error, also if another daemon is there.
 [[nodiscard]] Descriptor listen_at(const Place& place, std::uint32_t mode);
-/// A socket in the file system goes with its daemon.
+/// Removes a daemon's socket from the file system.
 void remove_socket(const Place& place) noexcept;
-/// None if no client is there now.
+/// Accepts a client; none if no client is there now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Place& place);
 
-/// The process at the other end. At a socket in the file system its mode has decided.
+/// The process at the other end. A socket in the file system has checked it by its mode.
 [[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place);
 
-/// False if it could not be sent.
+/// Sends a packet; false if it could not be sent.
 [[nodiscard]] bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept;
 struct Welcome {
   Packet packet;
   Descriptor memory;
   bool hung_up = false;
 };
-/// None if nothing has come yet. Throws Error if it is no daemon's, or a refusal.
+/// Receives the welcome; none if nothing has come yet. Throws Error if the packet is not a
+/// daemon's, or is a refusal.
 [[nodiscard]] std::optional<Welcome> receive(const Descriptor& socket, const Place& place);
 
 /// Wakes the other side. The packet may get lost if many are under way already.
 void ring(const Descriptor& socket) noexcept;
-/// The other sees the end, also if a forked child has the descriptor open, too.
+/// Ends the connection, which the other side sees, even if a forked child has the descriptor open,
+/// too.
 void hang_up(const Descriptor& socket) noexcept;
-/// Takes the rings that have come; false if the other is gone.
+/// Takes the wake-up packets that have come; false if the other side is gone.
 [[nodiscard]] bool take_rings(const Descriptor& socket) noexcept;
 
-/// Memory without a name whose size no process can change any more.
+/// Makes memory without a name, whose size no process can change any more.
 [[nodiscard]] Descriptor make_memory(std::uint64_t bytes);
 
 class SharedMemory final : private ForkAware {

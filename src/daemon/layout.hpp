@@ -32,27 +32,28 @@ enum class Call : std::uint8_t {
   lock = 6,
   try_lock = 7,
   unlock = 8,
-  cancel = 9  // of the request whose number is `argument`, if that is in the slot
+  cancel = 9  // cancels the request with the number `argument`, if that is in the slot
 };
 
 inline constexpr std::size_t kRequestInline = 24;
 inline constexpr std::size_t kReplyInline = 32;
 inline constexpr std::uint8_t kIsInline = 1;    // the bytes are in the entry, not in the buffer
-inline constexpr std::uint8_t kUnchanged = 2;   // reply
-inline constexpr std::uint8_t kRecovered = 4;   // reply
-inline constexpr std::uint8_t kOneVersion = 8;  // request: get_version, not get_if_changed
+inline constexpr std::uint8_t kUnchanged = 2;   // in a reply
+inline constexpr std::uint8_t kRecovered = 4;   // in a reply
+inline constexpr std::uint8_t kOneVersion = 8;  // in a request: get_version, not get_if_changed
 
-/// `number` is written last: it is one more than the place in the ring, counted from the beginning.
+/// `number` is written last: it is one more than the entry's index in the ring, counted from the
+/// beginning.
 struct Request {
   std::uint64_t number{};
   std::uint64_t key{};
-  std::uint64_t offset{};    // of gets and puts
-  std::uint64_t argument{};  // of gets: the version; of cancel: a request's number
-  std::uint32_t bytes{};     // of gets and puts; of find: of the name
+  std::uint64_t offset{};    // for gets and puts
+  std::uint64_t argument{};  // gets: the version; cancel: a request's number
+  std::uint32_t bytes{};     // for gets and puts; find: length of the name
   std::uint16_t slot{};
   Call call = Call{};
   std::uint8_t flags{};
-  std::array<std::byte, kRequestInline> data{};  // from offset modulo 8
+  std::array<std::byte, kRequestInline> data{};  // begins at offset modulo 8
 };
 static_assert(sizeof(Request) == kCacheLineBytes);
 static_assert(offsetof(Request, key) == 8);
@@ -69,10 +70,10 @@ struct Reply {
   std::uint64_t key{};
   std::uint64_t version{};
   std::uint16_t slot{};
-  std::uint8_t status{};  // remote::Status
+  std::uint8_t status{};  // a remote::Status
   std::uint8_t flags{};
   std::uint32_t unused{};
-  std::array<std::byte, kReplyInline> data{};  // from offset modulo 8
+  std::array<std::byte, kReplyInline> data{};  // begins at offset modulo 8
 };
 static_assert(sizeof(Reply) == kCacheLineBytes);
 static_assert(offsetof(Reply, key) == 8);
@@ -82,7 +83,7 @@ static_assert(offsetof(Reply, status) == 26);
 static_assert(offsetof(Reply, flags) == 27);
 static_assert(offsetof(Reply, data) == 32);
 
-/// The request of an allocation, in its slot's buffer.
+/// The request of an allocation, which lies in its slot's buffer.
 struct Wish {
   std::uint64_t bytes{};
   std::uint64_t stale_ns{};
@@ -103,16 +104,16 @@ static_assert(offsetof(Wish, name_bytes) == 32);
 static_assert(offsetof(Wish, name) == 40);
 static_assert(sizeof(Wish) == 104);
 
-/// Of the name of `find`, in its slot's buffer.
+/// The name for `find` also lies in its slot's buffer.
 static_assert(sizeof(Wish) <= kMinAttachedTransferBytes);
 
-/// Where everything is, from two numbers.
+/// Where everything in the memory is, which two numbers determine.
 struct Layout {
   std::uint32_t slots = 0;           // a power of two
-  std::uint64_t transfer_bytes = 0;  // of a slot's buffer, whole cache lines
+  std::uint64_t transfer_bytes = 0;  // a slot's buffer, in whole cache lines
 
-  /// A slot has at most three unread requests: its own, one that cancels it, and one that cancelled
-  /// the slot's request before. So neither ring is ever full.
+  /// The entries of a ring. A slot has at most three unread requests: its own, one that cancels it,
+  /// and one that cancelled the slot's request before. So neither ring is ever full.
   [[nodiscard]] constexpr std::uint64_t entries() const noexcept { return 4ULL * slots; }
   [[nodiscard]] constexpr std::uint64_t request_at(std::uint64_t place) const noexcept {
     return kRingsAt + place % entries() * sizeof(Request);
@@ -124,7 +125,7 @@ struct Layout {
     return kRingsAt + 2 * entries() * kCacheLineBytes + slot * transfer_bytes;
   }
   [[nodiscard]] constexpr std::uint64_t bytes() const noexcept { return buffer_at(slots); }
-  /// Whether there can be such memory.
+  /// Whether memory with these numbers is possible.
   [[nodiscard]] constexpr bool is_sound() const noexcept {
     return slots > 0 && slots <= kMaxAttachedOperations && (slots & (slots - 1)) == 0 &&
            transfer_bytes >= kMinAttachedTransferBytes &&
@@ -153,7 +154,7 @@ void publish(std::byte* at, const Entry& entry) noexcept {
   memory::store(there[0], words[0]);
 }
 
-/// Whether the entry of this number has come; then it is copied.
+/// Copies the entry of this number if it has come; returns whether it has.
 template <class Entry>
 [[nodiscard]] bool take(Entry& entry, const std::byte* at, std::uint64_t number) noexcept {
   const auto* const there = reinterpret_cast<const std::uint64_t*>(at);

@@ -7,8 +7,8 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/segment/spec.hpp>
 
-/// What the clients of a daemon take: memory of the pools, by account, and locks. An account is a
-/// client's, for segments that go with it, or a user's, for segments with a name, which stay.
+/// What the clients of a daemon use: memory of the pools, by account, and locks. An account belongs
+/// to a client, for segments that go with it, or to a user, for segments with a name, which stay.
 namespace dunlin::attached {
 
 class Ledger {
@@ -18,7 +18,7 @@ class Ledger {
     return std::uint64_t{1} << 63 | user;
   }
 
-  /// False, and nothing is charged, if the account would have more than `most`.
+  /// Charges an account; returns false, and charges nothing, if it would have more than `most`.
   [[nodiscard]] bool charge(Account account, std::uint64_t bytes, std::uint64_t most) {
     std::uint64_t& used = used_[account];
     if (bytes > most || used > most - bytes) return false;
@@ -31,11 +31,11 @@ class Ledger {
     found->second -= bytes;
     if (found->second == 0) used_.erase(found);
   }
-  /// A segment exists for which so much was charged.
+  /// Notes that a segment exists for which so much was charged.
   void record(Key key, Account account, std::uint64_t bytes) {
     segments_[key.value] = {account, bytes};
   }
-  /// It exists no more.
+  /// Notes that the segment exists no more.
   void forget(Key key) noexcept {
     const auto found = segments_.find(key.value);
     if (found == segments_.end()) return;
@@ -48,7 +48,7 @@ class Ledger {
       if (segment.account == account) all.push_back(Key{key});
     return all;
   }
-  /// Whether one of all clients may take one more lock; it is counted until it is given back.
+  /// Whether any client may take one more lock, which counts until it is given back.
   [[nodiscard]] bool take_lock() noexcept {
     if (locks_ == kMaxClientLocks) return false;
     ++locks_;
@@ -68,7 +68,7 @@ class Ledger {
   };
   std::unordered_map<Account, std::uint64_t> used_;
   std::unordered_map<std::uint64_t, Segment> segments_;
-  std::size_t locks_ = 0;  // that clients hold or wait for
+  std::size_t locks_ = 0;  // locks that clients hold or wait for
 };
 
 }  // namespace dunlin::attached

@@ -18,7 +18,8 @@ using Kind = SegmentAccess::Kind;
 
 namespace {
 
-/// Where the bytes of a get or put begin in a buffer or an entry, whose words lie as the segment's.
+/// Where the bytes of a get or put begin in a buffer or an entry, whose words are aligned as the
+/// segment's are.
 std::size_t lead(const Request& request) noexcept { return request.offset % kWordBytes; }
 
 bool is_transfer(Call call) noexcept { return call == Call::get || call == Call::put; }
@@ -28,7 +29,7 @@ bool is_wait(Call call) noexcept {
 
 bool is_lock(Call call) noexcept { return call == Call::lock || call == Call::try_lock; }
 
-/// What an allocation takes from the pools.
+/// What an allocation costs in bytes of the pools.
 std::uint64_t price(const SegmentSpec& spec) noexcept {
   return round_up(block_bytes(spec.coherence, spec.bytes, spec.versions), kCacheLineBytes) *
          spec.copies;
@@ -47,7 +48,7 @@ Session::Session(SegmentSpace& space, Ledger& ledger, std::vector<std::uint32_t>
   slots_.resize(layout.slots);
   for (Slot& slot : slots_) {
     slot.operation = std::make_unique<SegmentOperation>(space);
-    // Not touched before they are used.
+    // The buffer's memory is not touched before it is used.
     slot.buffer = std::unique_ptr<std::byte[]>(new std::byte[layout.transfer_bytes]);
   }
   locks_.reserve(options.quota_locks);
@@ -69,7 +70,7 @@ std::size_t Session::poll() {
       if (slot.state == State::held_back) start_behind(slot);
   std::size_t done = 0;
   alignas(kCacheLineBytes) Request request;
-  // At most a ring's worth, so that no client keeps the daemon from the others.
+  // Takes at most a ring's worth of requests, so that no client keeps the daemon from the others.
   while (done < layout_.entries() && fault_ == nullptr &&
          take(request, memory_.data() + layout_.request_at(requests_), requests_ + 1)) {
     ++requests_;
@@ -99,7 +100,8 @@ void Session::take_request(const Request& request) {
   start(slot);
 }
 
-/// The client wants neither result nor lock; what cannot be given up ends by itself.
+/// Cancels a request: the client wants neither its result nor its lock. A call that cannot be given
+/// up ends by itself.
 void Session::cancel(const Request& request) {
   Slot& slot = slots_[request.slot];
   if (slot.state != State::running || slot.request.number != request.argument) return;
@@ -206,8 +208,8 @@ void Session::start_lock(Slot& slot) {
              .owner = options_.owner});
 }
 
-/// The space relies on it that operations under a lock have ended when it is given back; a client
-/// need not keep to that.
+/// Starts operations that waited. The space requires that operations under a lock have ended when
+/// the lock is given back; a client need not keep to that.
 void Session::start_behind(Slot& slot) {
   if (uses(slot.request.key) && !is_injected(FaultInjection::unlock_overtakes_the_puts)) return;
   --held_back_;
@@ -312,7 +314,7 @@ void Session::go_on() noexcept {
 
 bool Session::must_ring() noexcept {
   listed_ = false;
-  shm::full_fence();  // the replies come before the look
+  shm::full_fence();  // the replies must be visible before the look
   return memory::load(control_of(memory_.data()).client_sleeps) != 0;
 }
 

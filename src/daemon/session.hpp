@@ -26,11 +26,11 @@
 namespace dunlin::attached {
 
 struct SessionOptions {
-  std::uint64_t owner = 1;  // of locks, and the ledger's account; no other session has it
+  std::uint64_t owner = 1;  // owns locks, and has an account in the ledger; unique to the session
   std::uint32_t user = 0;
   std::uint64_t quota_bytes = 0;
   std::uint32_t quota_locks = 0;
-  std::uint32_t index = 0;  // goes into the list of those that have replied
+  std::uint32_t index = 0;  // goes into the list of sessions that have replied
 };
 
 class Session {
@@ -42,23 +42,23 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  /// Takes what the client has asked for; returns how much was done.
+  /// Takes the client's requests; returns how much was done.
   std::size_t poll();
-  /// The client's breach of the protocol; null: none. Then the session is to be ended.
+  /// How the client broke the protocol; null: it did not. Otherwise the session must be ended.
   [[nodiscard]] const char* fault() const noexcept { return fault_; }
 
   /// From now on the client rings after a request. Poll once more before you rely on it.
   void rest() noexcept;
   void go_on() noexcept;
   [[nodiscard]] bool rests() const noexcept { return rests_; }
-  /// Called of those in `replied`: whether the client sleeps through its replies, unless it is
-  /// rung.
+  /// Called for the sessions in `replied`: whether the client sleeps, and must be rung to see its
+  /// replies.
   [[nodiscard]] bool must_ring() noexcept;
   [[nodiscard]] std::uint64_t beats() const noexcept;
 
-  /// The client is gone: DMN-S3.
+  /// Ends the session of a client that is gone (DMN-S3).
   void end() noexcept;
-  /// It was ended, and nothing of it is under way.
+  /// Whether the session was ended, and nothing of it is under way.
   [[nodiscard]] bool over() const noexcept { return ended_ && running_ == 0; }
 
   [[nodiscard]] std::uint64_t owner() const noexcept { return options_.owner; }
@@ -69,9 +69,9 @@ class Session {
   enum class State : std::uint8_t { idle, running, held_back };
   struct Slot {
     std::unique_ptr<SegmentOperation> operation;
-    std::unique_ptr<std::byte[]> buffer;  // of words: transfer_bytes
+    std::unique_ptr<std::byte[]> buffer;  // transfer_bytes, in words
     Request request = {};
-    std::uint64_t charged = 0;  // allocate
+    std::uint64_t charged = 0;  // bytes that an allocate has charged
     Ledger::Account account = 0;
     State state = State::idle;
   };
@@ -101,10 +101,10 @@ class Session {
   std::span<std::byte> memory_;
   SessionOptions options_;
   std::vector<Slot> slots_;
-  std::vector<Key> locks_;  // that the client holds
+  std::vector<Key> locks_;  // locks that the client holds
   std::uint64_t requests_ = 0;
   std::uint64_t replies_ = 0;
-  bool listed_ = false;  // in replied_
+  bool listed_ = false;  // whether it is in replied_
   std::uint32_t running_ = 0;
   std::uint32_t held_back_ = 0;  // unlocks that wait for operations under the lock
   bool rests_ = false;

@@ -17,7 +17,7 @@ class Writer {
  public:
   explicit Writer(std::vector<std::byte>& to) : to_(to) {}
 
-  /// Room for so many more bytes: where there are many, growing costs more than writing.
+  /// Reserves room for so many more bytes: if there are many, growing costs more than writing.
   void reserve(std::size_t more) { to_.reserve(to_.size() + more); }
   void u8(std::uint8_t value) { number(value, 1); }
   void u16(std::uint16_t value) { number(value, 2); }
@@ -26,12 +26,12 @@ class Writer {
   void bytes(std::span<const std::byte> content) {
     to_.insert(to_.end(), content.begin(), content.end());
   }
-  /// Followed by zero bytes until it has `width`.
+  /// Writes the text, followed by zero bytes up to `width`.
   void text(std::string_view content, std::size_t width) {
     bytes(std::as_bytes(std::span(content.data(), content.size())));
     to_.resize(to_.size() + width - content.size());
   }
-  /// Of any length, which stands before it.
+  /// Writes a text of any length, behind its length.
   void text(std::string_view content) {
     u32(static_cast<std::uint32_t>(content.size()));
     bytes(std::as_bytes(std::span(content.data(), content.size())));
@@ -45,21 +45,21 @@ class Writer {
   std::vector<std::byte>& to_;
 };
 
-/// `head` before `body`, which is used again: for bodies of megabytes, whose memory costs more than
-/// moving them.
+/// Joins `head` and `body`, whose memory is reused: for bodies of megabytes, whose memory costs
+/// more than moving them.
 [[nodiscard]] inline std::vector<std::byte> joined(std::span<const std::byte> head,
                                                    std::vector<std::byte> body) {
   body.insert(body.begin(), head.begin(), head.end());
   return body;
 }
-/// The last `count` bytes of it, likewise.
+/// The last `count` bytes of `bytes`, whose memory is reused.
 [[nodiscard]] inline std::vector<std::byte> tail_of(std::vector<std::byte> bytes,
                                                     std::size_t count) {
   bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(count));
   return bytes;
 }
 
-/// Missing bytes read as zeros, and `good()` then says so.
+/// Reads numbers and texts. Missing bytes read as zeros, and `good()` is false from then on.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> from) : from_(from) {}
@@ -83,7 +83,8 @@ class Reader {
     std::copy(found.begin(), found.end(), taken.begin());
     return taken;
   }
-  /// A text of a fixed width: ends with at least one zero byte, and has nothing behind it.
+  /// Reads a text of a fixed width, which must end with a zero byte and have nothing but zeros
+  /// behind that.
   std::string text(std::size_t width) {
     const auto field = bytes(width);
     const auto end = std::find(field.begin(), field.end(), std::byte{});
@@ -92,7 +93,7 @@ class Reader {
     return {reinterpret_cast<const char*>(field.data()),
             static_cast<std::size_t>(end - field.begin())};
   }
-  /// A text behind its length.
+  /// Reads a text behind its length.
   std::string text() {
     const auto found = bytes(u32());
     return {reinterpret_cast<const char*>(found.data()), found.size()};

@@ -52,7 +52,7 @@ void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);  // if it is refused, there are fewer clients
+  setrlimit(RLIMIT_NOFILE, &limit);  // if refused, fewer clients fit
 }
 
 Descriptor open_spare() noexcept { return Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)); }

@@ -6,16 +6,16 @@
 
 #include "fabric/core/core.hpp"
 
-/// The common part of the ways by which a newcomer enters a backend's fabric.
+/// What all backends have in common when a newcomer enters their fabric.
 namespace dunlin {
 
-/// Error if no members could have been told this.
+/// Throws Error for an entry that no members could have sent.
 void check(const Entry& entry);
 
 /// Fills in the names of all ranks, and which ranks have no member.
 void take_members(FabricSetup& setup, const Entry& entry);
 
-/// "'c' (rank 2)", of a member or a newcomer.
+/// Names a member or a newcomer for messages: "'c' (rank 2)".
 [[nodiscard]] std::string member_text(const Entry& entry, Rank rank);
 
 }  // namespace dunlin

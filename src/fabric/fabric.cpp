@@ -4,7 +4,7 @@
 
 #include "fabric/core/core.hpp"
 
-/// The public face; src/fabric/core has what it does.
+/// The public class; src/fabric/core does the work.
 namespace dunlin {
 
 std::string_view describe(Refusal refusal) noexcept {
@@ -62,7 +62,7 @@ Subscription::~Subscription() {
 
 Fabric::Fabric() = default;
 Fabric::~Fabric() {
-  if (core_ != nullptr) core_->counters_.reset();  // its regions
+  if (core_ != nullptr) core_->counters_.reset();  // they have regions
 }
 
 void Fabric::expel(Rank peer, std::string why, Parting how) {
@@ -199,7 +199,8 @@ FabricCore::FabricCore(Fabric& fabric, FabricSetup setup, std::unique_ptr<Fabric
 
 FabricCore::~FabricCore() = default;
 
-/// The flag is for the layers. Sockets, rings and devices are the parent's.
+/// The flag is for the layers. The child must not touch sockets, rings and devices, which are the
+/// parent's.
 void FabricCore::in_child() noexcept {
   guard_.in_child();
   fabric_.forked_ = true;

@@ -7,9 +7,9 @@
 
 namespace dunlin {
 
-/// The lock is held while the process forks, so that the child finds the set whole.
+/// Holds the lock while the process forks, so that the child finds the set whole.
 struct ForkHandlers {
-  /// Never destroyed: a process may fork while it ends.
+  /// The object is never destroyed: a process may fork while it ends.
   static ForkHandlers& of_this_process() {
     static ForkHandlers& handlers = *new ForkHandlers;
     return handlers;

@@ -11,7 +11,7 @@ class ForkAware {
   virtual ~ForkAware();
   ForkAware(const ForkAware&) = delete;
   ForkAware& operator=(const ForkAware&) = delete;
-  virtual void in_child() noexcept {}  // one that is just being made has nothing yet
+  virtual void in_child() noexcept {}  // an object under construction has nothing yet
 
  protected:
   ForkAware();

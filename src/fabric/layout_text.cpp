@@ -9,19 +9,20 @@ namespace {
 
 constexpr std::size_t kMostQuotedBytes = 120;
 
-/// The name of the object that a part of the text describes, and the rest.
+/// A part of a text: the name of the object that it describes, and the rest.
 struct Item {
   std::string_view name;
   std::string_view rest;
   friend bool operator==(const Item&, const Item&) = default;
 
-  /// Lines of tables' columns have an offset (Layout::text()).
+  /// Whether the part is a table's column: its line has an offset (Layout::text()).
   [[nodiscard]] bool is_column() const noexcept {
     return rest.find(" @") != std::string_view::npos;
   }
 };
 
-/// Lines, and parts of lines that a comma and a blank divide, as a multicast's.
+/// The lines of a text, and the parts of lines such as a multicast's, in which a comma and a blank
+/// separate them.
 std::vector<Item> items_of(std::string_view text) {
   constexpr std::string_view kComma = ", ";
   std::vector<Item> items;
@@ -52,7 +53,7 @@ std::string name_of(const Item& item) {
   return (item.is_column() ? "column " : "") + in_quotes(item.name);
 }
 
-/// Columns by their names, all else as it is.
+/// How a message names an item: a column by its name, all else as it is.
 std::string called(const Item& item) {
   if (item.is_column() || item.rest.empty()) return name_of(item);
   return in_quotes(std::string(item.name) + " " + std::string(item.rest));
@@ -69,7 +70,8 @@ std::string layout_difference(std::string_view there, std::string_view here) {
   if (our == ours.end()) return called(*their) + " is only there";
   if (their->name == our->name) {
     std::string text;
-    // Each option that differs; of columns the first, as the others' places follow from it.
+    // Each option that differs is shown, but only the first column, as the others' offsets follow
+    // from it.
     for (auto [one, other] = std::pair{their, our};
          one != theirs.end() && other != ours.end() && one->name == other->name; ++one, ++other) {
       if (*one == *other) continue;

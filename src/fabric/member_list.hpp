@@ -17,20 +17,20 @@ struct Membership {
   std::uint32_t members;
   const std::vector<std::string>& names;
   const std::string& name;
-  Rank rank;  // or kAnyRank
-  // How many are possible, and why.
+  Rank rank;  // the wanted rank, or kAnyRank
+  // How many members are possible, and why.
   std::uint32_t limit;
   std::string_view limit_name;
 };
 
 struct MemberList {
   std::vector<std::string> names;  // by rank; empty strings if members are counted
-  Rank rank;                       // that we must have, or kAnyRank
+  Rank rank;                       // the rank that this member must have, or kAnyRank
 };
-/// Error says which of the options make no sense.
+/// Throws Error that says which of the options make no sense.
 [[nodiscard]] MemberList member_list(const Membership& wanted);
 
-/// "rank 2", or "'c' (rank 2)".
+/// Names a member for messages: "rank 2", or "'c' (rank 2)".
 [[nodiscard]] std::string member_text(const std::vector<std::string>& names, Rank rank);
 
 }  // namespace dunlin

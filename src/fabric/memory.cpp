@@ -43,7 +43,7 @@ std::size_t last_piece(const std::byte* end, std::size_t bytes) noexcept {
   return first_piece(end, bytes);
 }
 
-/// Copies what lies before the first whole word, or all if there is none.
+/// Copies the bytes before the first whole word, or all if there is no whole word.
 std::size_t place_edge(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   std::size_t done = 0;
   while (done < bytes) {

@@ -8,7 +8,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#ifdef __has_feature  // clang's way to say it
+#ifdef __has_feature  // how clang says it
 #define DUNLIN_WORD_BY_WORD (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DUNLIN_WORD_BY_WORD 1
@@ -21,11 +21,11 @@
 #include <emmintrin.h>
 #endif
 
-/// Two words at once. Intel and AMD guarantee that a processor of theirs with AVX executes an
-/// aligned MOVDQA of 16 bytes as one access (Intel SDM, volume 3, "Guaranteed Atomic Operations";
-/// AMD APM, volume 2, "Access Atomicity"). On x86-64 loads stay in their order, and stores in
-/// theirs, so that FAB-M1 to FAB-M3 hold for pairs of words as for words. The sanitizers do not see
-/// what these instructions touch, so with them everything is copied word by word.
+/// Copies two words at once. Intel and AMD guarantee that a processor of theirs with AVX executes
+/// an aligned MOVDQA of 16 bytes as one access (Intel SDM, volume 3, "Guaranteed Atomic
+/// Operations"; AMD APM, volume 2, "Access Atomicity"). On x86-64 loads stay in their order, and
+/// stores in theirs, so that FAB-M1 to FAB-M3 hold for pairs of words as for words. The sanitizers
+/// do not see what these instructions touch, so with them everything is copied word by word.
 namespace dunlin::memory::detail {
 
 inline constexpr std::size_t kPairBytes = 2 * kWordBytes;
@@ -33,8 +33,9 @@ inline constexpr std::size_t kLineWords = kCacheLineBytes / kWordBytes;
 
 #if defined(__x86_64__) && !DUNLIN_WORD_BY_WORD
 
-/// An emulator may say that it is such a processor, and take a pair in two accesses, as QEMU does
-/// without KVM. So behind a hypervisor only those count that run on the processor itself.
+/// Whether the code runs on the processor itself. An emulator may say that it is such a processor,
+/// and take a pair in two accesses, as QEMU does without KVM. So behind a hypervisor only those
+/// count that run code on the processor.
 inline bool is_processor() noexcept {
   std::array<unsigned int, 4> id{};
   __cpuid(1, id[0], id[1], id[2], id[3]);
@@ -89,9 +90,9 @@ template <bool Aligned>
   }
 }
 
-/// Copies so many pieces of a line's size; `Target` and `Source` say which side consists of aligned
-/// pairs. All loads of a piece go downwards, and all stores upwards: the target's side of FAB-M2,
-/// and the source's of FAB-M3 if the pieces are lines.
+/// Copies that many pieces of a line's size; `Target` and `Source` say which side consists of
+/// aligned pairs. All loads of a piece go downwards, and all stores upwards: the target's side of
+/// FAB-M2, and the source's of FAB-M3 if the pieces are lines.
 template <bool Target, bool Source>
 void copy_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
   for (; lines != 0; --lines, to += kCacheLineBytes, from += kCacheLineBytes) {
@@ -106,12 +107,12 @@ void copy_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcep
   }
 }
 
-/// `to` is aligned to a pair.
+/// Requires that `to` is aligned to a pair.
 inline void place_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
   is_pair(from) ? copy_lines<true, true>(to, from, lines)
                 : copy_lines<true, false>(to, from, lines);
 }
-/// `from` is aligned to a line.
+/// Requires that `from` is aligned to a line.
 inline void fetch_lines(std::byte* to, const std::byte* from, std::size_t lines) noexcept {
   is_pair(to) ? copy_lines<true, true>(to, from, lines) : copy_lines<false, true>(to, from, lines);
 }

@@ -17,7 +17,7 @@ namespace {
 
 std::string read_private_file(const std::string& path, const std::string& what,
                               std::size_t max_bytes) {
-  // Not blocking: a named pipe would keep us waiting for a writer.
+  // O_NONBLOCK, because a named pipe would keep us waiting for a writer.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0)

@@ -11,7 +11,7 @@
 namespace dunlin {
 namespace {
 
-/// The doorbells, armed for as long as this lives: a poll may throw.
+/// Arms the doorbells for as long as this object lives, because a poll may throw.
 class Armed {
  public:
   explicit Armed(const std::function<Waits()>& collect) : collect_(collect), waits_(collect()) {
@@ -25,7 +25,8 @@ class Armed {
       if (std::ranges::find(waits_.fabrics, fabric) != waits_.fabrics.end()) fabric->cancel_sleep();
   }
 
-  /// Only the poll changes anything, so this is looked at once after it.
+  /// Whether the fabrics are still the same ones; only the poll changes that, so one check after it
+  /// suffices.
   [[nodiscard]] bool unchanged() {
     now_ = collect_();
     return *now_ == waits_;
@@ -44,7 +45,7 @@ class Armed {
     constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
     const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                            .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
-    // Interrupted, or without memory: the sleeper polls again.
+    // If epoll was interrupted, or has no memory, the sleeper polls again.
     static_cast<void>(
         ppoll(bells.data(), bells.size(), timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr));
   }
@@ -52,7 +53,7 @@ class Armed {
  private:
   const std::function<Waits()>& collect_;
   Waits waits_;
-  std::optional<Waits> now_ = {};  // after the poll
+  std::optional<Waits> now_ = {};  // the fabrics after the poll
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace dunlin {
 
 /// Arms the doorbells of the fabrics that `collect` gives, polls once more, and sleeps if that
-/// found nothing: until one of them rings, or so much time has passed. The last poll finds arrivals
-/// from before the doorbells were armed; later ones ring. Returns what the poll said. Anything may
-/// come and go in it.
+/// found nothing: until a doorbell rings, or so much time has passed. The last poll finds arrivals
+/// from before the doorbells were armed; later ones ring. Returns what the poll said. Fabrics may
+/// come and go in that poll.
 bool sleep_unless(const std::function<bool()>& poll, const std::function<Waits()>& collect,
                   std::uint64_t timeout_ns);
 

@@ -16,7 +16,8 @@ Descriptor new_epoll() {
   return Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
 }
 
-/// One that is there twice, or cannot be waited for because it is always ready, is no fault.
+/// Adds a descriptor. It is no fault if it is there twice, or cannot be waited for because it is
+/// always ready.
 void listen_for(const Descriptor& epoll, int descriptor, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
@@ -37,7 +38,7 @@ bool Awaited::is_here() noexcept {
 void Awaited::wait() noexcept {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   const std::uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-  // Rounded up, or the last millisecond would be spent in a busy loop.
+  // The time is rounded up, or the last millisecond would be spent in a busy loop.
   const std::uint64_t wait_ms =
       std::min(wait_ns / kNsPerMs + (wait_ns % kNsPerMs != 0 ? 1 : 0), kLongestWaitMs);
   ::poll(descriptors.data(), descriptors.size(), static_cast<int>(wait_ms));
@@ -70,7 +71,7 @@ template <class Interface>
 std::unique_ptr<Fabric> Stepped<Interface>::poll() {
   if (over_) throw Error("the forming of this fabric is over: begin it anew");
   if (!awaited_.is_here()) return nullptr;
-  over_ = true;  // if it throws
+  over_ = true;  // stays true if step() throws
   if (std::unique_ptr<Fabric> fabric = step()) return fabric;
   awaited_ = awaited();
   if (descriptor_) descriptor_->set(awaited_);
@@ -88,7 +89,7 @@ int Stepped<Interface>::wait_descriptor() const noexcept {
     }
     return descriptor_->get();
   } catch (const std::exception&) {
-    return -1;  // without free descriptors the next poll() says so
+    return -1;  // without a free descriptor, the next poll() reports that
   }
 }
 

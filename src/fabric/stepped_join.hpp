@@ -11,12 +11,12 @@
 
 #include "fabric/system.hpp"
 
-/// The common part of all steps that form a fabric: a caller that polls in a busy loop pays only
+/// What all steps that form a fabric have in common: a caller that polls in a busy loop pays only
 /// for a look whether anything has happened, and a caller that waits has one descriptor for all
 /// events.
 namespace dunlin {
 
-/// The events for a caller that must not block.
+/// The events that a step waits for, for a caller that must not block.
 struct Awaited {
   std::vector<pollfd> descriptors = {};
   std::uint64_t until_ns = UINT64_MAX;
@@ -27,13 +27,13 @@ struct Awaited {
   void by(std::uint64_t time_ns) noexcept {
     if (time_ns < until_ns) until_ns = time_ns;
   }
-  /// Whether it has come; sets what poll(2) does.
+  /// Whether one of the events has come; sets what poll(2) sets.
   [[nodiscard]] bool is_here() noexcept;
-  /// Waits until it has.
+  /// Waits until one of the events has come.
   void wait() noexcept;
 };
 
-/// One descriptor, always the same, while the events behind it change.
+/// One descriptor, which stays the same while the events behind it change.
 class AwaitedDescriptor {
  public:
   AwaitedDescriptor();
@@ -43,7 +43,7 @@ class AwaitedDescriptor {
  private:
   Descriptor outer_;
   Descriptor timer_;
-  Descriptor inner_;  // made anew each time, so that nothing of the last time stays
+  Descriptor inner_;  // made anew each time, so that no old event stays
 };
 
 template <class Interface>
@@ -51,17 +51,17 @@ class Stepped : public Interface {
  public:
   [[nodiscard]] std::unique_ptr<Fabric> poll() final;
   [[nodiscard]] int wait_descriptor() const noexcept final;
-  /// For a caller that has nothing else to do: polls, and waits, until it is formed.
+  /// Polls and waits until the fabric is formed, for a caller that has nothing else to do.
   [[nodiscard]] std::unique_ptr<Fabric> run();
 
  protected:
-  /// The next poll() has something to do, whatever was awaited.
+  /// Says that the next poll() has something to do, whatever was awaited.
   void begin_anew() noexcept { awaited_ = {.until_ns = 0}; }
 
  private:
-  /// As poll(), and has something to do.
+  /// Does what poll() does, when there is something to do.
   [[nodiscard]] virtual std::unique_ptr<Fabric> step() = 0;
-  /// For what, after a step that has not ended it.
+  /// What the next step waits for, after a step that has not ended the join.
   [[nodiscard]] virtual Awaited awaited() = 0;
 
   Awaited awaited_{.until_ns = 0};

@@ -7,7 +7,7 @@
 namespace dunlin {
 namespace {
 
-/// None where there is no /proc.
+/// How many descriptors are open; none where there is no /proc.
 std::size_t open_descriptors() {
   std::error_code error;
   std::size_t count = 0;

@@ -40,15 +40,15 @@ class Descriptor {
   return std::system_category().message(error);
 }
 
-/// A system call's result, or an Error that says what failed and why.
+/// Returns a system call's result; throws Error that says what failed and why if the call failed.
 inline int checked(int result, const char* what) {
   if (result >= 0) return result;
   throw Error(std::string(what) + " failed: " + error_text(errno));
 }
 
 /// Raises this process's limit by the descriptors that a group of so many members needs and, as far
-/// as the hard limit allows, by those that it may use later. If it cannot have what it needs, Error
-/// says what to do.
+/// as the hard limit allows, by those that it may use later. Throws Error that says what to do if
+/// the process cannot have what it needs.
 void ensure_descriptors(std::uint64_t needed, std::uint64_t wanted, std::uint32_t members);
 
 [[nodiscard]] inline std::uint64_t read_clock_ns(clockid_t clock) noexcept {

@@ -16,11 +16,11 @@ class Fabric;
 /// turns, under a lock of their own, may share them.
 class ThreadGuard {
  public:
-  /// All objects on the fabric share it. Null: they have outlived it.
+  /// The guard that all objects on the fabric share. A null fabric is one that they have outlived.
   [[nodiscard]] static ThreadGuard* of(const Fabric* fabric) noexcept;
 
-  /// A call that is under way, in this thread; calls may be nested. Ends the process if a call of
-  /// another thread is under way.
+  /// Marks a call that is under way in this thread; calls may be nested. Ends the process if a call
+  /// of another thread is under way.
   class Call {
    public:
     explicit Call(ThreadGuard* guard) noexcept : guard_(guard) {
@@ -36,22 +36,23 @@ class ThreadGuard {
     ThreadGuard* guard_;
   };
 
-  /// In a child, which has only the thread that forked: calls of others are not under way there.
+  /// Called in a forked child, which has only the thread that forked: calls of other threads are
+  /// not under way there.
   void in_child() noexcept;
 
  private:
   void enter() noexcept;
   void leave() noexcept;
 
-  // Relaxed accesses only: they order nothing, so the thread sanitizer sees what there is to see.
-  std::atomic<std::uintptr_t> inside_ = 0;  // which thread; 0: none
-  std::uint32_t depth_ = 0;                 // its calls
+  // All accesses are relaxed: they order nothing, so the thread sanitizer still sees every race.
+  std::atomic<std::uintptr_t> inside_ = 0;  // the thread; 0: none
+  std::uint32_t depth_ = 0;                 // how many of its calls are nested
 };
 
 }  // namespace dunlin
 
-/// In debug and sanitizer trees: a call on that fabric begins here, and lasts as long as the block.
-/// Where a call may be made often; others make a ThreadGuard::Call, in every tree.
+/// In debug and sanitizer trees, marks a call on that fabric, which lasts as long as the block. For
+/// calls that may be made often; others make a ThreadGuard::Call, in every tree.
 #ifdef NDEBUG
 #define DUNLIN_ONE_THREAD(fabric) static_cast<void>(0)
 #else

@@ -30,14 +30,15 @@ class TickTimer {
   TickTimer(std::uint64_t interval_ns, std::uint64_t now_ns) noexcept
       : interval_ns_(interval_ns), since_ns_(now_ns) {}
 
-  /// A counter that has gone back, as those of two processors may differ, is over, too.
+  /// Whether the interval is over. It also is if the counter has gone back, as those of two
+  /// processors may differ.
   [[nodiscard]] bool over(std::uint64_t ticks) const noexcept {
     return expired_ || ticks - since_ticks_ >= interval_ticks_;
   }
-  /// Over from now on, whatever the counter says.
+  /// Makes the interval over from now on, whatever the counter says.
   void expire() noexcept { expired_ = true; }
-  /// The interval grows to at most twice its former length: a thread that was stopped between
-  /// reading the counter and the clock has learnt a wrong rate.
+  /// Begins a new interval. It grows to at most twice its former length: a thread that was stopped
+  /// between reading the counter and the clock has learnt a wrong rate.
   void restart(std::uint64_t ticks, std::uint64_t now_ns) noexcept {
     const auto elapsed_ns = static_cast<double>(std::max<std::uint64_t>(now_ns - since_ns_, 1));
     const double rate = static_cast<double>(ticks - since_ticks_) / elapsed_ns;
@@ -52,7 +53,7 @@ class TickTimer {
 
  private:
   std::uint64_t interval_ns_;
-  std::uint64_t interval_ticks_ = 0;  // over at once, until a rate is known
+  std::uint64_t interval_ticks_ = 0;  // over at once until the rate is known
   std::uint64_t since_ticks_ = 0;
   std::uint64_t since_ns_;
   bool expired_ = false;

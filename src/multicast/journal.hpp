@@ -80,7 +80,7 @@ class Journal {
 
   /// Damage that opening the log found and repaired, as sentences.
   [[nodiscard]] const std::vector<std::string>& notices() const noexcept { return log_.notices(); }
-  // --- only while it is settled(), as these read the disk ---------------------------------------
+  // --- only while it is settled(), as these read the disk ----------------------------------------
   /// `live`: this member has gone on with the log from an earlier view. Then the log has all
   /// records, and the views from the last one with messages on are enough.
   [[nodiscard]] JournalState read_state(bool live);
@@ -108,7 +108,7 @@ class Journal {
     return log_.chain_before(number);
   }
 
-  // --- appending --------------------------------------------------------------------------------
+  // --- appending ---------------------------------------------------------------------------------
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
   /// A record of another member's.

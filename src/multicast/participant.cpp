@@ -104,7 +104,7 @@ void Multicast::Participant::join(SubgroupJoin join) {
   at_run_time_ = true;
 }
 
-// --- from view to view --------------------------------------------------------------------------
+// --- from view to view ---------------------------------------------------------------------------
 
 multicast::SubgroupViewOptions Multicast::Participant::view_options(
     const Subgroup& subgroup) const {
@@ -266,7 +266,7 @@ bool Multicast::Participant::joined() const noexcept {
   return !views_.empty() && !has_left_ && !state_.awaited() && (!log_ || log_->ever_begun());
 }
 
-// --- members that come in -----------------------------------------------------------------------
+// --- members that come in ------------------------------------------------------------------------
 
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   if (views_.size() != 1) return std::nullopt;  // next() has messages of an earlier view
@@ -297,7 +297,7 @@ void Multicast::Participant::on_state(Save save, Load load) {
   state_.on_state(std::move(save), std::move(load));
 }
 
-// --- sending ------------------------------------------------------------------------------------
+// --- sending -------------------------------------------------------------------------------------
 
 /// Not while this member awaits its state: its own messages could come to it only as a part of
 /// that. Nor while it leaves: what is sent behind what was handed over could be lost.
@@ -342,7 +342,7 @@ std::size_t Multicast::Participant::largest_in_place() const noexcept {
       .most_message_bytes();
 }
 
-// --- handing over what was sent -----------------------------------------------------------------
+// --- handing over what was sent ------------------------------------------------------------------
 
 bool Multicast::Participant::acknowledged() {
   DUNLIN_ONE_THREAD(&group_.fabric());
@@ -399,7 +399,7 @@ bool Multicast::Participant::hand_over_at_end(std::uint32_t timeout_ms) noexcept
   return acknowledged();
 }
 
-// --- delivery -----------------------------------------------------------------------------------
+// --- delivery ------------------------------------------------------------------------------------
 
 void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
   DUNLIN_ONE_THREAD(&group_.fabric());

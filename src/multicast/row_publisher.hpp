@@ -41,7 +41,7 @@ class RowPublisher {
     return memory_.ordered() && worth_publishing();
   }
 
-  // --- unordered: nobody waits for receipts, so others give them only if they are asked ---------
+  // --- unordered: nobody waits for receipts, so others give them only if they are asked ----------
   /// This sender wants to hear soon that others have what lies before this position of its ring.
   void ask(std::uint64_t position) noexcept;
   /// Sees what others ask for.

@@ -18,7 +18,7 @@ class Statistics {
   /// Each stage counts here what it does.
   Counters counters;
 
-  // --- from commit() until an own message is delivered here, of one message now and then --------
+  // --- from commit() until an own message is delivered here, of one message now and then ---------
   [[nodiscard]] bool times_next() const noexcept { return timed_.due; }
   /// An own message was committed; it has the last of so many slots.
   void start_timing(std::uint64_t slots) noexcept;

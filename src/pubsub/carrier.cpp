@@ -76,7 +76,7 @@ std::size_t Carrier::poll() {
   if (channel_->left() && why_left_.empty() && !leaving_) [[unlikely]]
     on_left();
   std::size_t done = is_order() ? declare_topics() : 0;
-  // Handlers may add topics: by place.
+  // The loop is by index, because handlers may add topics.
   for (std::size_t i = 0; i < awake_.size(); ++i) done += awake_[i]->begin_poll();
   done += drain();
   bool waits = leaving_ || declaring_ > 0;
@@ -88,7 +88,7 @@ std::size_t Carrier::poll() {
 void Carrier::members_may_have_changed() {
   if (!channel_->members_changed(members_seen_)) [[likely]]
     return;
-  // Writers that are gone are told to handlers, which may add topics: by place.
+  // Handlers are told of writers that are gone, and may add topics: so the loop is by index.
   for (std::size_t i = 0; i < topics_.size(); ++i) {
     const auto topic = topics_[i];
     topic->refresh_members();
@@ -102,7 +102,7 @@ void Carrier::wake(TopicCore& topic) {
   awake_.push_back(&topic);
 }
 
-/// This member is out of the subgroup, and did not ask for it.
+/// Called when this member is out of the subgroup, and did not ask for it.
 void Carrier::on_left() {
   why_left_ =
       channel_->why_left().empty() ? "this member is out of its subgroup" : channel_->why_left();
@@ -126,7 +126,7 @@ std::size_t Carrier::drain() {
     const auto delivery = channel_->next();
     if (!delivery) break;
     members_may_have_changed();
-    // Of the others, no reader becomes full by this message.
+    // This message makes no reader of another topic full.
     if (TopicCore* const topic = receiver_of(*delivery); topic != nullptr) [[likely]] {
       topic->take(*delivery);
       waits = topic->waits();
@@ -138,7 +138,7 @@ std::size_t Carrier::drain() {
   return given + count;
 }
 
-/// Null if the message is none of a topic.
+/// The topic that gets the message; null if it is no message of a topic.
 TopicCore* Carrier::receiver_of(const multicast::Delivery& delivery) {
   if (!is_order()) [[likely]]
     return &only();
@@ -157,7 +157,8 @@ void Carrier::flush(std::exception_ptr& failure) {
   let_idle_go();
 }
 
-/// A topic alone is looked at in any case; most of an order's can be those of other members.
+/// A topic without an order is polled in any case; most topics of an order can be those of other
+/// members.
 void Carrier::let_idle_go() {
   if (!is_order()) return;
   std::erase_if(awake_, [](TopicCore* one) {

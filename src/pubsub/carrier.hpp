@@ -31,65 +31,68 @@ class TopicCore;
 ///          duplicate (PUB-T2).
 class Carrier {
  public:
-  /// Of this topic alone. Asks to be in its subgroup. Throws Error.
+  /// Carries this topic alone. Asks to be in its subgroup. Throws Error.
   Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
           std::shared_ptr<TopicCore> topic);
-  /// Of the topics that share the order of this one, which are added. Likewise.
+  /// Carries the topics that share the order of this one; add() adds them. Asks to be in the
+  /// order's subgroup. Throws Error.
   Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
           const TopicQos& qos);
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
   ~Carrier();
 
-  /// A topic of this order, whose name is none of topics(). It may send once it has its number.
-  /// Throws Error.
+  /// Adds a topic of this order, whose name no topic in topics() has. It may send once it has its
+  /// number. Throws Error.
   void add(std::shared_ptr<TopicCore> topic);
-  /// One that was refused: another one of its name can be added.
+  /// Removes a topic that was refused, so that another one of its name can be added.
   void remove(const std::shared_ptr<TopicCore>& topic);
   [[nodiscard]] const OrderName& order() const noexcept { return order_; }
   [[nodiscard]] std::size_t ring_bytes() const noexcept { return ring_bytes_; }
-  /// It is in use while there is a copy.
+  /// A token that keeps the carrier in use while there is a copy.
   [[nodiscard]] std::shared_ptr<void> hold() const noexcept { return hold_; }
   [[nodiscard]] bool joined() const noexcept { return channel_ && channel_->joined(); }
-  /// Why this member is out of it, and has not asked for that: a sentence.
+  /// A sentence that says why this member is out of the subgroup without having asked for it; empty
+  /// otherwise.
   [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
   [[nodiscard]] const std::vector<std::shared_ptr<TopicCore>>& topics() const noexcept {
     return topics_;
   }
-  /// Of an order: as others see them; else none.
+  /// The topics of an order, as other members see them; empty without an order.
   [[nodiscard]] std::vector<TopicInfo> topics_of_order() const;
   [[nodiscard]] std::size_t topics_of_order_count() const noexcept { return numbered_.size(); }
-  /// Null: there is none.
+  /// The topic of that name; null: there is none.
   [[nodiscard]] std::shared_ptr<TopicCore> find(std::string_view name) const noexcept;
 
   void polled_by(ParticipantCore& participant) noexcept { participant_ = &participant; }
   [[nodiscard]] ParticipantCore& participant() const noexcept { return *participant_; }
   std::size_t poll();
-  /// It has had nothing to do for some polls, waits for no time, and nothing waits in it.
+  /// Whether the carrier has had nothing to do for some polls, and waits for no time and no
+  /// message.
   [[nodiscard]] bool rests() const noexcept { return fruitless_polls_ >= kFruitlessUntilRest; }
-  /// Tells handlers what has changed. The first exception of a handler.
+  /// Tells handlers what has changed; `failure` becomes the first exception of a handler.
   void flush(std::exception_ptr& failure);
   [[nodiscard]] std::uint64_t due_ns() const noexcept;
-  /// No entity of its topics is left here, and all that was sent here has come back.
+  /// Whether no entity of its topics is left here, and all that was sent here has come back.
   [[nodiscard]] bool unused() noexcept;
-  /// Asks to be out of the subgroup.
+  /// Asks to leave the subgroup.
   void leave();
   [[nodiscard]] bool leaving() const noexcept { return leaving_; }
   [[nodiscard]] bool left() const noexcept { return !channel_ || channel_->left(); }
-  /// What was sent here goes to the others, in that time; then end() must follow.
+  /// Waits at most so long until the others have what was sent here; end() must follow.
   void hand_over(std::uint32_t timeout_ms) noexcept {
     if (channel_) channel_->hand_over(timeout_ms);
   }
-  /// Entities that are left say `ended`.
+  /// Ends the carrier; calls on entities that still exist return `ended`.
   void end() noexcept;
 
   // --- for its topics ----------------------------------------------------------------------------
-  /// Null once it has ended.
+  /// The channel; null once the carrier has ended.
   [[nodiscard]] Channel* channel() const noexcept { return channel_.get(); }
-  /// The sample at hand, in an order.
+  /// Counts the sample at hand, in an order.
   void count_sample() noexcept { position_ += is_order() ? 1 : 0; }
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// The topic is looked at in each poll, until it is idle again.
+  /// Makes the carrier poll the topic, until the topic is idle again.
   void wake(TopicCore& topic);
 
  private:
@@ -101,7 +104,7 @@ class Carrier {
   [[nodiscard]] TopicCore* receiver_of(const multicast::Delivery& delivery);
   void on_left();
 
-  // carrier_topics.cpp
+  // These are in carrier_topics.cpp.
   std::size_t declare_topics();
   void declared(const multicast::Delivery& delivery);
   struct Declaration;
@@ -114,24 +117,24 @@ class Carrier {
   ParticipantCore* participant_ = nullptr;
   std::shared_ptr<PollClock> clock_;
   OrderName order_;
-  std::size_t ring_bytes_ = 0;  // of an order
+  std::size_t ring_bytes_ = 0;  // only for an order
   std::vector<std::shared_ptr<TopicCore>> topics_;
-  std::vector<TopicCore*> awake_;     // those that are not idle
-  std::vector<TopicCore*> numbered_;  // by number, from 1 on; an order's
+  std::vector<TopicCore*> awake_;     // topics that are not idle
+  std::vector<TopicCore*> numbered_;  // an order's topics by number, from 1 on
   struct Waiting {
     TopicCore* topic;
     bool declared;
   };
-  std::vector<Waiting> waiting_;  // for their numbers
+  std::vector<Waiting> waiting_;  // topics that wait for their numbers
   std::uint32_t declaring_ = 0;   // declarations of this member that are on their way
-  std::uint64_t position_ = 0;    // of the order's last sample
+  std::uint64_t position_ = 0;    // the order's last sample
   std::uint64_t members_seen_ = 0;
   static constexpr std::uint32_t kFruitlessUntilRest = 64;
   std::uint32_t fruitless_polls_ = 0;
   bool leaving_ = false;
   std::string why_left_;
   std::shared_ptr<void> hold_ = std::make_shared<bool>();
-  std::unique_ptr<Channel> channel_;  // last: its handlers use the others
+  std::unique_ptr<Channel> channel_;  // the last member, because its handlers use the others
 };
 
 }  // namespace dunlin::pubsub

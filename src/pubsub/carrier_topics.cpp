@@ -30,7 +30,7 @@ struct Carrier::Declaration {
   TopicQos qos;
 };
 
-/// None if it is no topic of this order.
+/// The declaration in a message; none if it is no topic of this order.
 std::optional<Carrier::Declaration> Carrier::read_declaration(Reader& reader) const {
   Declaration declaration;
   declaration.name = reader.text();
@@ -73,7 +73,7 @@ void Carrier::remove(const std::shared_ptr<TopicCore>& topic) {
   std::erase(topics_, topic);
 }
 
-/// Once each: what is sent comes back, if this member stays.
+/// Declares each topic once: what is sent comes back, if this member stays.
 std::size_t Carrier::declare_topics() {
   if (waiting_.empty() || !channel_->joined()) [[likely]]
     return 0;
@@ -100,7 +100,7 @@ void Carrier::declared(const multicast::Delivery& delivery) {
   if (const auto declaration = read_declaration(reader)) give_number(*declaration);
 }
 
-/// PUB-O2: all members do this at the same place of the order.
+/// PUB-O2: all members call this at the same place of the order.
 void Carrier::give_number(const Declaration& declaration) {
   const auto has_its_name = [&](const TopicCore& one) { return one.name() == declaration.name; };
   if (std::ranges::any_of(numbered_, [&](TopicCore* one) { return has_its_name(*one); })) return;

@@ -67,7 +67,7 @@ void check_order_name(std::string_view name) {
 
 std::optional<OrderInfo> order_of(const SubgroupInfo& subgroup) {
   if (!subgroup.name.starts_with(kOrderPrefix)) return std::nullopt;
-  // Behind what the multicast says of itself.
+  // The ring size stands behind what the multicast says of itself.
   const std::size_t at = subgroup.options.rfind(kOrderRing);
   if (at == std::string::npos) return std::nullopt;
   const std::string_view ring = std::string_view(subgroup.options).substr(at + kOrderRing.size());

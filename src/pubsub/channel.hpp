@@ -21,7 +21,7 @@ class Channel {
   struct Handlers {
     Multicast::Save save = nullptr;
     Multicast::Load load = nullptr;
-    // Of level logged:
+    // These three are for topics of level logged.
     multicast::ReplayUpcall replay = nullptr;
     Multicast::Load load_logged = nullptr;
     std::function<std::uint64_t()> keep_from = nullptr;  // null: trims keep no more than they must
@@ -29,11 +29,11 @@ class Channel {
   /// Asks to be in the topic's subgroup. Throws Error.
   Channel(Group& group, const std::string& topic, const TopicQos& qos,
           const ParticipantOptions& options, const std::string& type_name, Handlers handlers);
-  /// Likewise, in the subgroup of an order (TopicQos::order).
+  /// Asks to be in the subgroup of an order (TopicQos::order). Throws Error.
   Channel(Group& group, const TopicQos& qos, const ParticipantOptions& options, Handlers handlers);
 
   [[nodiscard]] std::optional<multicast::Delivery> next() { return multicast_->next(); }
-  // --- of level logged: Multicast has the contracts
+  // --- for topics of level logged: Multicast has the contracts -----------------------------------
   [[nodiscard]] multicast::LogPosition log_start() const { return multicast_->log_start(); }
   [[nodiscard]] multicast::LogPosition log_end() const { return multicast_->log_end(); }
   [[nodiscard]] std::uint64_t log_record() const { return multicast_->log_record(); }
@@ -46,7 +46,7 @@ class Channel {
     return multicast_->prepare(bytes);
   }
   void commit() noexcept { multicast_->commit(); }
-  /// Changes when what was prepared is taken back.
+  /// A number that changes when prepared memory is taken back.
   [[nodiscard]] std::uint64_t prepared() const noexcept { return prepared_; }
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
     ++prepared_;
@@ -56,7 +56,7 @@ class Channel {
     return multicast_->largest_in_place();
   }
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return multicast_->subgroup(); }
-  /// Whether the members are others than those that `seen` stands for, which is set.
+  /// Whether the members differ from those for which the number `seen` stands; updates `seen`.
   [[nodiscard]] bool members_changed(std::uint64_t& seen) const noexcept;
   [[nodiscard]] bool joined() const noexcept { return multicast_->joined(); }
   [[nodiscard]] const std::string& why_waiting() const noexcept {
@@ -64,7 +64,7 @@ class Channel {
   }
   [[nodiscard]] bool acknowledged() const { return multicast_->acknowledged(); }
   void hand_over(std::uint32_t timeout_ms) noexcept { multicast_->hand_over(timeout_ms); }
-  /// Asks to be out of it.
+  /// Asks to leave the subgroup.
   void leave() { multicast_->leave(); }
   [[nodiscard]] bool left() const noexcept { return multicast_->left(); }
   [[nodiscard]] const std::string& why_left() const noexcept { return multicast_->why_left(); }
@@ -74,15 +74,16 @@ class Channel {
   std::unique_ptr<Multicast> multicast_;
 };
 
-/// Its rank, if it has no name.
+/// The member's name, or its rank if it has no name.
 [[nodiscard]] std::string member_name_of(const Fabric& fabric, Rank rank);
-/// The description of a topic for the members of the group; none for another layer's subgroup.
+/// The description of a topic's subgroup for the members of the group; none for another layer's
+/// subgroup.
 [[nodiscard]] std::optional<TopicInfo> topic_of(const SubgroupInfo& subgroup);
-/// The names of those of the group's subgroups that are orders.
+/// The description of an order's subgroup; none for another subgroup.
 [[nodiscard]] std::optional<OrderInfo> order_of(const SubgroupInfo& subgroup);
 /// The subgroup's name: readable, and different for different topics.
 [[nodiscard]] std::string subgroup_of(const std::string& topic);
-/// Throws Error that quotes the name and the rule.
+/// Throws Error, which quotes the name and the rule, for an invalid name.
 void check_topic_name(const std::string& name);
 void check_order_name(std::string_view name);
 

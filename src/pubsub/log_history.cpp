@@ -7,8 +7,8 @@
 namespace dunlin::pubsub {
 namespace {
 
-/// Samples of either may be taken for the other's once both are gone. The age of a sample counts
-/// from its writer's newest one, so a lifespan tells them apart.
+/// Whether samples of either writer may be taken for the other's once both are gone. The age of a
+/// sample counts from its writer's newest sample, so a lifespan tells the writers apart.
 [[nodiscard]] bool are_alike(const RemoteWriter& a, const RemoteWriter& b) noexcept {
   return a.gone && b.gone && a.refused == b.refused && a.qos == b.qos &&
          a.type_text == b.type_text && a.qos.lifespan.duration_ns == kInfiniteNs;
@@ -59,7 +59,7 @@ void LogHistory::add_landmark(const multicast::LogPosition& at) {
                                : std::make_shared<const std::vector<std::string>>(at.members)});
 }
 
-/// PUB-K2
+/// Adds a landmark (PUB-K2).
 void LogHistory::mark(const multicast::LogPosition& at, const InUse& in_use) {
   add_landmark(at);
   landmarks_.erase(landmarks_.begin(),
@@ -76,7 +76,8 @@ void LogHistory::mark(const multicast::LogPosition& at, const InUse& in_use) {
   forget_writers(std::min(landmarks_.front().before.samples, in_use.samples));
 }
 
-/// Those that are gone, and whose last samples are among the first ones, which are not kept.
+/// Forgets writers that are gone, and whose last samples are among the first `samples`, which are
+/// not kept.
 void LogHistory::forget_writers(std::uint64_t samples) {
   for (auto of_id = writers_.begin(); of_id != writers_.end();) {
     std::vector<Incarnation>& all = of_id->second;
@@ -99,7 +100,8 @@ void LogHistory::forget_writers(std::uint64_t samples) {
   }
 }
 
-/// The sample before it is not kept: too many lie behind it, or their bytes are too many.
+/// Whether the sample before the landmark is not kept, because too many samples or bytes lie behind
+/// it.
 bool LogHistory::lies_before_kept(const Landmark& landmark) const noexcept {
   const bool by_samples =
       max_samples_ != kAllSamples && counts_.samples - landmark.before.samples >= max_samples_;
@@ -119,7 +121,7 @@ const LogHistory::Landmark* LogHistory::first_from(std::uint64_t record) const n
 }
 
 bool LogHistory::gives(const Counts& before, const Counts& place) const noexcept {
-  if (before.samples + 1 >= place.samples) return true;  // the newest one, and what came later
+  if (before.samples + 1 >= place.samples) return true;  // the newest sample, and later ones
   if (max_samples_ != kAllSamples && place.samples - before.samples > max_samples_) return false;
   return max_bytes_ == 0 || place.bytes - before.bytes <= max_bytes_;
 }

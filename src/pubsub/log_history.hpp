@@ -18,8 +18,8 @@
 #include "fabric/bytes.hpp"
 #include "pubsub/remote_writer.hpp"
 
-/// What a member remembers of the samples of a topic whose log keeps them: counts, places in the
-/// log, and the writers. No sample is in memory. Pure; docs/pubsub.md has the promises.
+/// What a member remembers of a topic whose log keeps its samples: counts, places in the log, and
+/// the writers. No sample is in memory. Pure; docs/pubsub.md has the promises.
 ///
 ///  PUB-K1  The samples that a late reader is given are the newest ones at its place: a suffix of
 ///          all, which the counts determine. All that is kept lies behind the first landmark.
@@ -29,8 +29,8 @@ namespace dunlin::pubsub {
 
 inline constexpr std::size_t kMaxLandmarks = 1024;
 
-/// Whether a topic's samples stay in its logs only. Other histories need the samples, or the times
-/// of their receipt.
+/// Whether a topic's samples stay only in its logs. Histories of other kinds need the samples, or
+/// the times of their receipt, in memory.
 [[nodiscard]] constexpr bool is_kept_in_log(const TopicQos& qos) noexcept {
   return qos.level == Level::logged && qos.history.kind == History::Kind::keep_all &&
          qos.max_age_ns == kInfiniteNs;
@@ -38,7 +38,7 @@ inline constexpr std::size_t kMaxLandmarks = 1024;
 
 class LogHistory {
  public:
-  /// Samples, their bytes, and the topic's position, so far.
+  /// Counts so far: samples, their bytes, and the topic's position.
   struct Counts {
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
@@ -57,10 +57,10 @@ class LogHistory {
   };
   /// A writer, from its announcement on.
   struct Incarnation {
-    std::uint64_t announced = 0;  // the announcement's record
+    std::uint64_t announced = 0;  // the record of the announcement
     std::shared_ptr<RemoteWriter> writer;
   };
-  /// Readers are on their way: behind so many samples, from this record on.
+  /// What late readers on their way still use: samples behind that many, from this record on.
   struct InUse {
     std::uint64_t samples = UINT64_MAX;
     std::uint64_t record = UINT64_MAX;
@@ -71,7 +71,7 @@ class LogHistory {
 
   // --- in the order of the topic -----------------------------------------------------------------
   [[nodiscard]] bool begun() const noexcept { return !landmarks_.empty(); }
-  /// Before the first sample.
+  /// Adds the landmark before the first sample.
   void begin(const multicast::LogPosition& at) { add_landmark(at); }
   void announce(std::uint64_t record, std::shared_ptr<RemoteWriter> writer);
   void add(std::size_t payload_bytes, RemoteWriter& writer, std::uint64_t position,
@@ -80,14 +80,14 @@ class LogHistory {
   [[nodiscard]] bool wants_landmark() const noexcept {
     return counts_.samples >= landmarks_.back().before.samples + apart_;
   }
-  /// Forgets what is needed no more.
+  /// Adds a landmark, and forgets what is needed no more.
   void mark(const multicast::LogPosition& at, const InUse& in_use);
-  /// This record has a sample that counts for none: it was sent again, say.
+  /// Notes that this record has a sample that does not count, for example one that was sent again.
   void pass_over(std::uint64_t record) { passed_over_.push_back(record); }
 
   // --- what a late reader is given ---------------------------------------------------------------
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-  /// All that is kept lies behind it.
+  /// The first landmark: all that is kept lies behind it.
   [[nodiscard]] const Landmark& first() const noexcept { return landmarks_[first_kept()]; }
   /// The first one that needs no record before that one; null: none.
   [[nodiscard]] std::uint64_t max_samples() const noexcept {
@@ -97,13 +97,13 @@ class LogHistory {
   /// Whether a reader that came at `place` is given the sample behind these.
   [[nodiscard]] bool gives(const Counts& before, const Counts& place) const noexcept;
   [[nodiscard]] bool is_passed_over(std::uint64_t record) const noexcept;
-  /// Null: the log's record is of no writer that was announced.
+  /// The writer of the log's record; null: that writer was never announced.
   [[nodiscard]] std::shared_ptr<RemoteWriter> writer_of(std::string_view member,
                                                         std::uint16_t number,
                                                         std::uint64_t record) const;
 
   // --- for the state of the topic ----------------------------------------------------------------
-  /// Of all writers of samples that are kept.
+  /// Visits all writers of samples that are kept.
   template <class Look>
   void each_writer(const Look& look) const {
     for (const auto& [id, incarnations] : writers_)

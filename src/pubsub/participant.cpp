@@ -36,8 +36,8 @@ class ParticipantCore {
     DUNLIN_ONE_THREAD(&group.fabric());
     clock->begin_poll();
     std::size_t done = group.poll();
-    // Handlers may make topics, put new ones in the place of old ones, and poll: by place, and
-    // carriers that end meanwhile stay until the outermost poll is over.
+    // Handlers may make topics, put new ones in the place of old ones, and poll. So the loop is by
+    // index, and carriers that end meanwhile stay until the outermost poll is over.
     std::vector<Carrier*> polled = std::exchange(spare_, {});
     const UnderWay under_way(*this);
     done += turns_.poll([&] { return carriers.size(); },
@@ -68,15 +68,15 @@ class ParticipantCore {
         ++i;
         continue;
       }
-      if (carrier->leaving()) {  // this one begins anew, and has the log if there is one
+      if (carrier->leaving()) {  // that topic begins anew, and has the log if there is one
         if (found->qos().level == Level::logged)
           end(i);
         else
-          ++i;  // it still hands over what was written
+          ++i;  // the old topic still hands over what was written
         continue;
       }
       if (found->why_refused.empty()) return found;
-      carrier->remove(found);  // another one of its name may be there
+      carrier->remove(found);  // another topic of that name may exist
       if (carrier->topics().empty() && !carrier->joined()) end(i);
     }
     auto topic = std::make_shared<TopicCore>(group, clock, name, qos, type.name);
@@ -87,8 +87,8 @@ class ParticipantCore {
     return topic;
   }
 
-  /// That order, which this member asks to be in if it is not. Of the policies, only those of the
-  /// order count.
+  /// The carrier of that order, whose subgroup this member asks to join if it is not in it. Of the
+  /// policies, only those of the order count.
   std::shared_ptr<Carrier> carrier_of(const TopicQos& qos) {
     for (const auto& carrier : carriers)
       if (carrier->order() == qos.order && !carrier->leaving() && carrier->why_left().empty())
@@ -106,7 +106,7 @@ class ParticipantCore {
     carrier->polled_by(*this);
     return carriers.emplace_back(std::move(carrier));
   }
-  /// One after the other, in the time of one.
+  /// Hands over topic after topic, in hand_over_ms for all together.
   void hand_over() noexcept {
     constexpr std::uint64_t kNsPerMs = 1'000'000;
     const Fabric& fabric = group.fabric();
@@ -117,7 +117,8 @@ class ParticipantCore {
           static_cast<std::uint32_t>((until_ns - std::min(until_ns, now_ns)) / kNsPerMs));
     }
   }
-  /// Two topics of one name are most probably meant to be one.
+  /// Throws Error if another order has a topic of that name: two such topics are most probably
+  /// meant to be one.
   void check_is_elsewhere_unused(const std::string& name, const OrderName& order) const {
     const auto place = [](const OrderName& of) {
       return of.empty() ? std::string("without an order")
@@ -130,7 +131,7 @@ class ParticipantCore {
                   ", and it is asked for " + place(order) + "; these would be two topics");
     }
   }
-  /// Those of whose topics no handle is left: out of their subgroups, then away.
+  /// Makes carriers of topics without any handle leave their subgroups, then removes them.
   void remove_unused(const std::vector<Carrier*>& polled) {
     for (Carrier* const carrier : polled) {
       if (!carrier->leaving() && carrier->unused()) carrier->leave();
@@ -144,14 +145,14 @@ class ParticipantCore {
     if (polls_under_way_ > 0) ended_.push_back(std::move(carriers[place]));
     carriers.erase(carriers.begin() + static_cast<std::ptrdiff_t>(place));
   }
-  /// Those that rest wait for no time.
+  /// Asks to be polled in time for what the carriers wait for; those that rest wait for no time.
   void wake_in_time(const std::vector<Carrier*>& polled) {
     std::uint64_t due_ns = kInfiniteNs;
     for (const Carrier* const carrier : polled) due_ns = std::min(due_ns, carrier->due_ns());
     if (due_ns != kInfiniteNs) group.fabric().wake_at(due_ns);
   }
 
-  /// A poll; polls of handlers lie in others.
+  /// Marks a poll under way; polls that handlers make are nested in it.
   class UnderWay {
    public:
     explicit UnderWay(ParticipantCore& of) noexcept : of_(of) { ++of_.polls_under_way_; }
@@ -166,8 +167,8 @@ class ParticipantCore {
   };
 
   Turns turns_;
-  std::vector<Carrier*> spare_;  // room for those that are polled
-  Carriers ended_;               // in a poll that is under way
+  std::vector<Carrier*> spare_;  // spare memory for the list of polled carriers
+  Carriers ended_;               // carriers that ended in a poll that is under way
   std::uint32_t polls_under_way_ = 0;
 };
 
@@ -199,7 +200,7 @@ std::vector<OrderInfo> DomainParticipant::orders() const {
   return all;
 }
 
-/// An order's topics only become more while this member is in it.
+/// The number grows, as an order's topics only become more while this member is in it.
 std::uint64_t DomainParticipant::topic_changes() const noexcept {
   constexpr unsigned kTopicsBits = 32;
   std::uint64_t changes = core_->group.subgroup_changes() << kTopicsBits;
@@ -232,7 +233,7 @@ std::string TopicOrder::why_refused() const {
   return "order '" + std::string(carrier_->order().view()) + "': " + carrier_->why_left();
 }
 
-// --- topics -------------------------------------------------------------------------------------
+// --- topics --------------------------------------------------------------------------------------
 
 AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name,
                    std::shared_ptr<const TypeSupport> type, TopicQos qos) {
@@ -240,7 +241,7 @@ AnyTopic::AnyTopic(const DomainParticipant& participant, const std::string& name
   core_ = participant.core_->topic_of(name, qos, *type);
   if (core_->qos() != qos)
     throw Error("topic '" + name + "': this participant has it already, with another TopicQos");
-  // A tool takes the type that there is.
+  // A raw topic takes the type of a typed one.
   if (!core_->type || core_->type->raw) core_->type = type;
   if (!type->raw && core_->type->text != type->text)
     throw Error("topic '" + name + "': this participant has it already, with another type: " +
@@ -274,7 +275,7 @@ void AnyTopic::on_client(std::function<void(const ClientStamp&)> handler) {
   core_->on_client = std::move(handler);
 }
 
-// --- writers ------------------------------------------------------------------------------------
+// --- writers -------------------------------------------------------------------------------------
 
 AnyWriter::AnyWriter(const AnyTopic& topic, const DataWriterQos& qos)
     : AnyWriter(topic, qos, topic.type_) {}
@@ -348,7 +349,7 @@ void AnyWriter::close() {
   if (core_) core_->close();
 }
 
-// --- readers ------------------------------------------------------------------------------------
+// --- readers -------------------------------------------------------------------------------------
 
 AnyReader::AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter)
     : core_(topic.core_->make_reader(topic.type_, qos, std::move(filter))) {}
@@ -370,8 +371,8 @@ AnyReader::Loan AnyReader::read(const Selection& selection) { return lend(select
 bool AnyReader::available(const Selection& selection) const noexcept {
   return core_->available(selection, core_->topic->now_ns());
 }
-/// All that is cached anywhere lies before the place of a reader that is still to be announced; so
-/// only what is stored can come before it.
+/// All samples in any cache lie before the place of a reader that is still to be announced; so only
+/// stored samples can come before it.
 AnyReader::NextInOrder AnyReader::next_in_order() const noexcept {
   const bool over = core_->closed() || core_->dropped() || core_->topic->ended();
   const bool wants_stored = core_->qos().durability.kind != Durability::Kind::volatile_ &&

@@ -6,7 +6,7 @@
 
 namespace dunlin::pubsub {
 
-/// The fabric's clock, read once a poll at most, and only if a caller asks.
+/// The fabric's clock, which is read at most once a poll, and only if a caller asks.
 class PollClock {
  public:
   explicit PollClock(const Fabric& fabric) noexcept : fabric_(&fabric) {}
@@ -19,7 +19,7 @@ class PollClock {
     return now_ns_;
   }
   void begin_poll() noexcept { fresh_ = false; }
-  /// The fabric may go now; the time stands still.
+  /// Detaches the clock from the fabric, which may be destroyed now; the time stands still.
   void end() noexcept { fabric_ = nullptr; }
 
  private:

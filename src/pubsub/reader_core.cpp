@@ -36,9 +36,9 @@ ReaderCore::~ReaderCore() {
   if (scratch_ != nullptr) type_->destroy(scratch_);
 }
 
-// --- what arrives -------------------------------------------------------------------------------
+// --- what arrives --------------------------------------------------------------------------------
 
-/// Null if the payload is no object of the type.
+/// The object that the payload is; null if it is no object of the type.
 const void* ReaderCore::object_of(const Incoming& in) {
   const bool xcdr = (in.header.flags & kXcdrFlag) != 0;
   if (type_->plain) {
@@ -61,8 +61,8 @@ void ReaderCore::append_key(const void* object) const {
   if (type_->keyed) type_->append_key(object, key_);
 }
 
-/// A tool takes all instances for one, but for those that exclusive writers own: these it tells
-/// apart by `key_hash`; 0: it does not.
+/// The instance of a sample. A tool's reader has one instance for all keys, except for exclusive
+/// ownership: then it tells instances apart by `key_hash`; 0: it does not.
 ReaderInstance* ReaderCore::instance_of(const void* object, bool make, std::uint64_t key_hash) {
   if (only_ != nullptr && key_hash == 0) return only_;
   append_key(object);
@@ -75,7 +75,7 @@ ReaderInstance* ReaderCore::instance_of(const void* object, bool make, std::uint
   if (instances_.size() >= qos_.limits.max_instances) {
     ++rejected_status.total_count;
     changed(Status::sample_rejected);
-    // A reliable reader takes this one, and is full then.
+    // A reliable reader takes this sample, and is full then.
     if (qos_.reliability.kind != Reliability::Kind::reliable) return nullptr;
   }
   auto instance = std::make_unique<ReaderInstance>();
@@ -103,7 +103,7 @@ void ReaderCore::destroy_key_holder(const ReaderInstance& instance) const noexce
   if (instance.key_holder != nullptr) type_->destroy(instance.key_holder);
 }
 
-/// Instances go that have ended and that no reader needs, until there are at most so many.
+/// Removes instances that have ended and that no reader needs, until there are at most `most`.
 void ReaderCore::reclaim_instances(std::size_t most) {
   for (auto one = instances_.begin(); instances_.size() > most && one != instances_.end();) {
     const ReaderInstance& instance = *one->second;
@@ -149,7 +149,8 @@ void ReaderCore::receive(const Incoming& in, std::uint64_t now_ns) {
   reclaim_instances(qos_.limits.max_instances);
 }
 
-/// Whether samples of that writer count for the instance, which it may take over by this.
+/// Whether samples of that writer count for the instance, which the writer may take over by this
+/// call.
 bool ReaderCore::owned(ReaderInstance& instance, RemoteWriter& writer) const noexcept {
   if (writer.qos.ownership.kind == Ownership::Kind::shared) return true;
   RemoteWriter*& owner = instance.owner;
@@ -214,7 +215,8 @@ SampleInfo ReaderCore::info_of(const Incoming& in, const ReaderInstance& instanc
           .no_writers_generation = instance.no_writers_generation};
 }
 
-/// A tool knows no keys, and takes all instances for one: each dispose is told, as it is.
+/// Handles a message with a key only. A tool's reader knows no keys, and has one instance for all:
+/// it reports each dispose as it is.
 void ReaderCore::key_only(const Incoming& in, ReaderInstance& instance, const void* object) {
   SampleInfo info = info_of(in, instance);
   info.valid_data = false;
@@ -224,7 +226,7 @@ void ReaderCore::key_only(const Incoming& in, ReaderInstance& instance, const vo
   static_cast<void>(store(instance, object, info));
 }
 
-/// The instance is disposed, or without writers: a sample without data says so.
+/// Ends the instance, which is disposed, or without writers: a sample without data says so.
 void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
                               const RemoteWriter& writer, const MessageHeader& header,
                               std::uint64_t received_ns) {
@@ -234,7 +236,7 @@ void ReaderCore::end_instance(ReaderInstance& instance, InstanceState state,
       (instance.state == InstanceState::no_writers && state == InstanceState::disposed);
   if (!changes) return;
   instance.state = state;
-  if (instance.key_holder == nullptr) return;  // there is nothing to say which one it is
+  if (instance.key_holder == nullptr) return;  // nothing identifies the instance
   const SampleInfo info{
       .valid_data = false,
       .view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view,
@@ -261,7 +263,7 @@ void ReaderCore::forget_writer(ReaderInstance& instance, RemoteWriter& writer,
     end_instance(instance, InstanceState::no_writers, writer, {}, now_ns);
 }
 
-// --- the cache ----------------------------------------------------------------------------------
+// --- the cache -----------------------------------------------------------------------------------
 
 ReaderSlot* ReaderCore::free_slot() {
   if (free_.empty()) {
@@ -276,8 +278,9 @@ ReaderSlot* ReaderCore::free_slot() {
   return slot;
 }
 
-/// Null if it is full, and keeps what it has. One that holds the topic back takes the message at
-/// hand in any case: since the topic asked, the end of an instance may have filled it.
+/// Stores a sample; returns null if the cache is full, and keeps what it has. A reader that holds
+/// the topic back takes the message at hand in any case: since the topic asked, the end of an
+/// instance may have filled the cache.
 ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
                               const SampleInfo& info) {
   if (qos_.history.kind == History::Kind::keep_last) {
@@ -314,7 +317,7 @@ ReaderSlot* ReaderCore::store(ReaderInstance& instance, const void* object,
   return slot;
 }
 
-/// Out of the cache, and free unless it is lent (PUB-R2).
+/// Takes the slot out of the cache, and frees it unless it is lent (PUB-R2).
 void ReaderCore::unlink(ReaderSlot& slot) noexcept {
   DUNLIN_ASSERT(slot.cached && slot.instance != nullptr && slot.instance->cached > 0,
                 "PUB-R1: a slot is free once for each sample that it cached");
@@ -384,7 +387,7 @@ std::size_t ReaderCore::lend(const Selection& selection, bool take, std::vector<
     infos.back().view_state = instance.is_new ? ViewState::new_view : ViewState::not_new_view;
     if (type_->keyed || !type_->raw) infos.back().instance_state = instance.state;
   }
-  // Ranks count from behind; what was returned is not new any more.
+  // Ranks count from the last sample backwards; a returned sample is not new any more.
   for (std::size_t i = slots.size(); i-- > 0;) infos[i].sample_rank = slots[i]->instance->rank++;
   for (ReaderSlot* const slot : slots) slot->instance->rank = 0;
   for (ReaderSlot* const slot : slots) {
@@ -405,7 +408,7 @@ void ReaderCore::give_back(std::vector<ReaderSlot*>& slots) noexcept {
   slots.clear();
 }
 
-// --- writers, and time --------------------------------------------------------------------------
+// --- writers, and time ---------------------------------------------------------------------------
 
 void ReaderCore::matched(bool alive) {
   ++matched_status.current_count;
@@ -454,7 +457,7 @@ void ReaderCore::check_time(std::uint64_t now_ns) {
       ++deadline_status.total_count;
       deadline_status.last_instance = instance->handle;
       changed(Status::requested_deadline_missed);
-      // Another writer may own it now, and the next period begins.
+      // Another writer may own the instance now, and the next period begins.
       instance->owner = nullptr;
       instance->deadline_ns += qos_.deadline.period_ns;
       if (instance->deadline_ns <= now_ns) instance->deadline_ns = now_ns + qos_.deadline.period_ns;
@@ -469,7 +472,7 @@ void ReaderCore::drop() noexcept {
   changed(Status::sample_lost);
 }
 
-// --- statuses -----------------------------------------------------------------------------------
+// --- statuses ------------------------------------------------------------------------------------
 
 void ReaderCore::changed(Status status) noexcept {
   pending_ = pending_ | status;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kBool = "bool";
 
-/// Walks through a sample, memory as it is or XCDR2, checks it, and keeps the key members.
+/// Walks through a sample (its memory or its XCDR2), checks it, and keeps the key members.
 class KeyReader {
  public:
   KeyReader(const TypeTree& type, std::span<const std::byte> payload)
@@ -35,14 +35,14 @@ class KeyReader {
     if (!type_.plain && !decoder_.good()) throw Error("a sample is no XCDR2 of its type");
   }
 
-  /// A struct within a key counts with its own key members, if it has any.
+  /// A struct within a key contributes only its own key members, if it has any.
   void members(const TypeNode& node, std::size_t base, bool in_key) {
     const bool is_root = &node == &type_.root;
     const bool counts_whole = !is_root && std::ranges::none_of(node.members, &TypeNode::key);
     const bool delimited = !type_.plain && node.appendable;
     const std::size_t outer = delimited ? decoder_.begin_delimited() : 0;
     for (const TypeNode& member : node.members) {
-      if (delimited && decoder_.at_end()) break;  // appended since
+      if (delimited && decoder_.at_end()) break;  // further members were appended later
       const bool counts = (is_root || in_key) && (counts_whole || member.key);
       if (counts || !type_.plain || type_.has_bool) value(member, 0, base + member.offset, counts);
     }
@@ -104,7 +104,7 @@ class KeyReader {
     if (bytes.empty() || bytes.back() != std::byte{}) decoder_.fail();
     check_decoder();
     if (!in_key) return;
-    const std::size_t length = bytes.size() - 1;  // without the zero at its end
+    const std::size_t length = bytes.size() - 1;  // without the final zero
     const auto length_bytes = std::as_bytes(std::span(&length, 1));
     key_.insert(key_.end(), length_bytes.begin(), length_bytes.end());
     key_.insert(key_.end(), bytes.begin(), bytes.end() - 1);

@@ -9,7 +9,7 @@
 namespace dunlin::pubsub {
 
 /// The RawSample::key_hash of these bytes of a sample: 0 if the type has no keys. Throws Error if
-/// they are no sample of the type.
+/// the bytes are no sample of the type.
 [[nodiscard]] std::uint64_t key_hash_of(const TypeTree& type, std::span<const std::byte> payload);
 
 }  // namespace dunlin::pubsub

@@ -8,7 +8,7 @@
 
 namespace dunlin::pubsub {
 
-/// `adding`: the hash of the key whose sample comes next; its place stays.
+/// Drops a sample. `adding`: the hash of the key whose sample comes next; its place stays.
 void Storage::drop(Place place, std::uint64_t adding) {
   if (keeps_last()) {
     const auto of_key = by_key_.find(place->header.key_hash);
@@ -40,7 +40,7 @@ void Storage::remove(Place place) {
     samples_.erase(place);
 }
 
-/// Samples below that number lie behind all ways.
+/// Samples below the returned number lie behind all ways.
 std::uint64_t Storage::first_needed() const noexcept {
   std::uint64_t first = added_ + 1;
   for (const Way& way : ways_)
@@ -55,7 +55,7 @@ void Storage::expire(std::uint64_t now_ns, std::uint64_t adding) {
     drop(oldest_, adding);
 }
 
-/// At the end. Old samples go, once there are enough.
+/// Makes a place at the end. Old samples go, once there are enough.
 Storage::Place Storage::make_place(std::uint64_t key_hash, std::size_t bytes) {
   if (keeps_last()) {
     const std::deque<Place>& of_key = by_key_[key_hash];
@@ -78,7 +78,7 @@ Storage::Place Storage::make_place(std::uint64_t key_hash, std::size_t bytes) {
 void Storage::add(const Incoming& in, const std::shared_ptr<RemoteWriter>& writer) {
   if (in.header.kind == Kind::unregister) return note_unregistered(in.header.key_hash, writer);
   expire(in.received_ns, in.header.key_hash);
-  // Its node stays, also if the sample before it goes now.
+  // The node of the map stays, also if the sample before it goes now.
   Place& newest = newest_.try_emplace(in.header.key_hash).first->second;
   newest = samples_.end();
   newest = make_place(in.header.key_hash, in.payload.size());
@@ -94,7 +94,7 @@ void Storage::add(const Incoming& in, const std::shared_ptr<RemoteWriter>& write
   bytes_ += in.payload.size();
 }
 
-/// Those that are gone have unregistered all their instances anyway.
+/// Writers that are gone have unregistered all their instances anyway.
 void Storage::note_unregistered(std::uint64_t key_hash,
                                 const std::shared_ptr<RemoteWriter>& writer) {
   const auto newest = newest_.find(key_hash);
@@ -112,7 +112,7 @@ Storage::WayPlace Storage::begin_way() {
   return ways_.insert(ways_.end(), Way{.next = oldest_, .number = ++ways_begun_});
 }
 
-/// What was dropped before the way began is none of its samples.
+/// Samples that were dropped before the way began are not on it.
 const Storage::Stored* Storage::next(WayPlace way) noexcept {
   while (way->next != samples_.end() && !way->next->kept() &&
          (way->next->dropped_at <= way->number ||

@@ -16,8 +16,8 @@
 namespace dunlin::pubsub {
 namespace {
 
-/// The lowest one that none of these has. The withdrawal of its earlier owner comes before its new
-/// announcement.
+/// The lowest number that no endpoint has. The withdrawal of a number's earlier owner comes before
+/// its new announcement.
 template <class Endpoints>
 [[nodiscard]] std::uint16_t free_number(const Endpoints& endpoints, const std::string& what) {
   for (std::uint16_t number = 0; number < kMaxTopicEndpoints; ++number)
@@ -196,7 +196,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
   for (ReaderCore* const reader : writer->readers) {
     DUNLIN_ASSERT(reader->active, "PUB-T2: a reader begins where its announcement lies");
     if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
-      continue;  // it comes to this one on its way
+      continue;  // the reader comes to this sample on its way
     try {
       reader->receive(in, now_ns_);
     } catch (...) {
@@ -210,8 +210,8 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
     note_in_log(header, payload.size(), *writer);
 }
 
-/// RLY-1: whether this is no sample of a client that was delivered before. Takes the client's stamp
-/// off it.
+/// RLY-1: whether this is not a client's sample that was delivered before. Takes the client's stamp
+/// off the payload.
 bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payload) {
   if ((header.flags & kClientFlag) == 0) [[likely]]
     return true;
@@ -234,14 +234,14 @@ bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payloa
   return is_new;
 }
 
-/// A sign of life, of a writer whose lease runs.
+/// Notes a sign of life of a writer whose lease runs.
 void TopicCore::hear(Member& member, RemoteWriter& writer) {
   if (writer.qos.liveliness.lease_ns == kInfiniteNs) [[likely]]
     return;
   const auto heard = [this](RemoteWriter& one) {
     one.heard_ns = now_ns_;
     if (!std::exchange(one.silent, false)) return;
-    due_at(now_ns_ + one.qos.liveliness.lease_ns);  // while it was silent, no timer ran for it
+    due_at(now_ns_ + one.qos.liveliness.lease_ns);  // no timer ran while the writer was silent
     for (ReaderCore* const reader : one.readers) reader->heard_again();
   };
   heard(writer);
@@ -251,7 +251,7 @@ void TopicCore::hear(Member& member, RemoteWriter& writer) {
       heard(*other);
 }
 
-// --- endpoints of this member -------------------------------------------------------------------
+// --- endpoints of this member --------------------------------------------------------------------
 
 std::shared_ptr<WriterCore> TopicCore::make_writer(std::shared_ptr<const TypeSupport> of,
                                                    const DataWriterQos& qos) {
@@ -298,7 +298,7 @@ std::shared_ptr<ReaderCore> TopicCore::make_reader(std::shared_ptr<const TypeSup
   return reader;
 }
 
-/// Those that were closed, or of which no handle is left, are withdrawn.
+/// Withdraws endpoints that were closed, or of which no handle is left.
 void TopicCore::close_endpoints() {
   const auto over = [](const auto& endpoint) {
     return endpoint->closed() || endpoint.use_count() == 1;
@@ -358,7 +358,7 @@ bool TopicCore::unused() const noexcept {
 void TopicCore::end() noexcept {
   ended_ = true;
   carrier_ = nullptr;
-  // They hold the topic, and it holds them.
+  // The endpoints hold the topic, and the topic holds them.
   writers_.clear();
   readers_.clear();
   catching_up_.clear();
@@ -371,7 +371,7 @@ WriteResult TopicCore::send(std::span<const std::byte> message) {
       return WriteResult::written;
     case multicast::SendResult::no_room:
       return WriteResult::no_room;
-    case multicast::SendResult::ended:  // or this member is about to leave its group
+    case multicast::SendResult::ended:  // or this member will leave its group
       return ended() ? WriteResult::ended : WriteResult::not_ready;
     default:
       return WriteResult::not_ready;
@@ -384,7 +384,7 @@ void TopicCore::assert_liveliness_of_participant() {
       static_cast<void>(writer->assert_liveliness());
 }
 
-// --- time, and handlers -------------------------------------------------------------------------
+// --- time, and handlers --------------------------------------------------------------------------
 
 void TopicCore::check_time() {
   for (const auto& writer : writers_) writer->check_time(now_ns_);
@@ -430,7 +430,8 @@ void TopicCore::flush(std::exception_ptr& failure) {
   };
   if (failure_ && !failure) failure = std::exchange(failure_, nullptr);
   if (std::exchange(inconsistent_changed_, false) && on_inconsistent) keep(on_inconsistent);
-  // Handlers may make and close entities: by place, and each held while it is called.
+  // Handlers may make and close entities: so the loops are by index, and hold each entity while it
+  // is called.
   for (std::size_t i = 0; i < writers_.size(); ++i)
     if (writers_[i]->wants_flush()) keep([writer = writers_[i]] { writer->flush(); });
   for (std::size_t i = 0; i < readers_.size(); ++i)

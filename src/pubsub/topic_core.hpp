@@ -42,43 +42,44 @@ namespace dunlin::pubsub {
 
 class TopicCore : public std::enable_shared_from_this<TopicCore> {
  public:
-  /// Throws Error. A carrier comes to it before anything else is called.
+  /// Throws Error. A carrier must be set before anything else is called.
   TopicCore(Group& group, std::shared_ptr<PollClock> clock, std::string name, TopicQos qos,
             std::string type_name);
 
   // --- for its carrier ---------------------------------------------------------------------------
   void carried_by(Carrier& carrier) noexcept { carrier_ = &carrier; }
-  /// Its number among the topics of an order: from now on it may send.
+  /// Gives the topic its number among the topics of an order: from now on it may send.
   void give_number(std::uint32_t number) noexcept { number_ = number; }
-  /// First in a poll: what this member has closed, and what it announces.
+  /// The first step of a poll: withdraws what this member has closed, and announces new endpoints.
   std::size_t begin_poll();
-  /// What is stored, for late readers; `most`: of messages that are taken in this poll.
+  /// Gives stored samples to late readers; `most` is the number of messages that this poll may
+  /// take.
   std::size_t begin_drain(std::size_t& most);
-  /// It takes no message now.
+  /// Whether the topic takes no message now.
   [[nodiscard]] bool waits() { return waits_for_a_reader() || waits_for_late_readers(); }
   void take(const multicast::Delivery& delivery);
   void end_drain(std::size_t messages) noexcept;
-  /// Last in a poll: what is due. Whether something waits in it.
+  /// The last step of a poll: fires what is due. Returns whether something waits in the topic.
   [[nodiscard]] bool end_poll();
-  /// Those that are in the subgroup no more take their endpoints with them (PUB-T4).
+  /// Removes the endpoints of members that are in the subgroup no more (PUB-T4).
   void refresh_members();
-  /// It never will be, for that reason.
+  /// Says that this member will never be in the topic, for that reason.
   void refuse(std::string why);
-  /// Tells handlers what has changed. The first exception of a handler.
+  /// Tells handlers what has changed; `failure` becomes the first exception of a handler.
   void flush(std::exception_ptr& failure);
-  /// No entity of it is left here, and all that was sent here has come back.
+  /// Whether no entity of the topic is left here, and all that was sent here has come back.
   [[nodiscard]] bool unused() const noexcept;
-  /// Entities that are left say `ended`.
+  /// Ends the topic; calls on entities that still exist return `ended`.
   void end() noexcept;
-  // topic_state.cpp
+  // These are in topic_state.cpp.
   enum class StateFrom : std::uint8_t {
-    member,  // its endpoints are those of now
-    log      // its endpoints are gone
+    member,  // of another member: its endpoints are the present ones
+    log      // of the log: its endpoints are gone
   };
   [[nodiscard]] std::vector<std::byte> save();
   void load(std::span<const std::byte> state, StateFrom from);
   void replay(const multicast::Logged& logged);
-  // topic_log.cpp
+  // These are in topic_log.cpp.
   [[nodiscard]] std::uint64_t keep_log_from() const noexcept;
   [[nodiscard]] bool stays_in_log() const noexcept { return log_history_ != nullptr; }
 
@@ -100,16 +101,16 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   }
   [[nodiscard]] Carrier* carrier() const noexcept { return carrier_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-  /// A topic of an order waits for its number first.
+  /// Whether the topic may send; a topic of an order waits for its number first.
   [[nodiscard]] bool may_send() const noexcept { return number_ != 0 || qos_.order.empty(); }
   [[nodiscard]] WriteResult send(std::span<const std::byte> message);
   [[nodiscard]] std::uint64_t now_ns() noexcept { return clock_->now_ns(); }
   [[nodiscard]] bool ended() const noexcept;
-  /// Null once it has ended.
+  /// The fabric; null once the topic has ended.
   [[nodiscard]] const Fabric* fabric() const noexcept {
     return ended_ ? nullptr : &group_.fabric();
   }
-  /// A late reader has room again.
+  /// Says that a late reader has room again.
   void wake() const {
     if (!ended_) group_.fabric().wake_at(clock_->now_ns());
   }
@@ -118,13 +119,13 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   }
   [[nodiscard]] std::uint64_t due_ns() const noexcept { return due_ns_; }
 
-  std::shared_ptr<const TypeSupport> type;  // of the AnyTopic that made it
+  std::shared_ptr<const TypeSupport> type;  // the type of the AnyTopic that made it
   InconsistentTopicStatus inconsistent;
   std::function<void()> on_inconsistent;
   std::function<void(const ClientStamp&)> on_client;
   TopicCounters counters;
   std::string why_refused;
-  bool is_awake = false;  // its carrier looks at it in each poll
+  bool is_awake = false;  // its carrier polls it
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] const std::string& type_name() const noexcept { return type_name_; }
@@ -133,18 +134,18 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   [[nodiscard]] bool joined() const noexcept;
   [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// Of the newest sample of all topics of the order.
+  /// The position of the newest sample of all topics of the order.
   [[nodiscard]] std::uint64_t order_position() const noexcept {
     return carrier_ != nullptr ? carrier_->position() : 0;
   }
-  /// A handle of the topic or of an entity of it is held here.
+  /// Whether a handle of the topic or of one of its entities is held here.
   [[nodiscard]] bool is_held() const noexcept { return type != nullptr; }
   [[nodiscard]] bool has_endpoints() const noexcept {
     return !writers_.empty() || !readers_.empty();
   }
-  /// Nothing of it is held here: what its handles have set goes with them.
+  /// Called when nothing of the topic is held here: forgets what its handles have set.
   void let_go() noexcept;
-  /// It has nothing to do in a poll, before something happens to it.
+  /// Whether the topic has nothing to do in a poll before something happens to it.
   [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] std::uint64_t beginning() const noexcept { return beginning_; }
   [[nodiscard]] std::size_t held_in_memory() const noexcept {
@@ -159,16 +160,16 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     DataReaderQos qos = {};
     std::string type_text = {};
     bool refused = false;
-    std::vector<WriterCore*> writers = {};  // of this member, that match
+    std::vector<WriterCore*> writers = {};  // matching writers of this member
   };
   struct Member {
     std::string_view name;
-    std::optional<Rank> rank = {};                            // of the process that bears it
+    std::optional<Rank> rank = {};  // the rank of the process with that name
     std::vector<std::shared_ptr<RemoteWriter>> writers = {};  // by number; null: none
     std::map<std::uint16_t, RemoteReader> readers = {};
   };
 
-  // topic_core.cpp
+  // These are in topic_core.cpp.
   std::size_t send_outbox();
   [[nodiscard]] bool waits_for_a_reader();
   void receive(const multicast::Delivery& delivery);
@@ -180,7 +181,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void check_time();
   void recompute_due();
 
-  // topic_endpoints.cpp
+  // These are in topic_endpoints.cpp.
   void forget_member(Member& member);
   [[nodiscard]] std::string_view interned(std::string_view name);
   [[nodiscard]] bool takes_type(const std::string& text);
@@ -196,20 +197,21 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   /// A late reader on its way through a log.
   struct LogWay {
     std::shared_ptr<multicast::LogCursor> cursor;
-    LogHistory::Counts passed;  // what lies behind it
+    LogHistory::Counts passed;  // what lies behind the way
     LogHistory::Counts place;   // what lay before the reader's announcement
-    std::size_t credit = 0;     // it was given so many more messages than it could hear of since
+    // Messages that it was given; each new message of the topic takes some off.
+    std::size_t credit = 0;
   };
   /// A late reader on its way through the stored samples.
   struct CatchingUp {
     ReaderCore* reader;
-    Storage::WayPlace way = {};                            // in memory,
+    Storage::WayPlace way = {};                            // the way in memory,
     std::unique_ptr<LogWay> logged = {};                   // or in the log
-    std::set<std::shared_ptr<RemoteWriter>> writers = {};  // of what it was given
-    std::uint64_t order_position = 0;                      // of the last sample that it was given
+    std::set<std::shared_ptr<RemoteWriter>> writers = {};  // writers whose samples it was given
+    std::uint64_t order_position = 0;                      // the last sample that it was given
     bool has_all = false;
   };
-  /// What readers are given of what is stored, in one poll.
+  /// How many stored samples readers are given in one poll.
   static constexpr std::size_t kSamplesAPoll = 512;
   static constexpr std::size_t kBytesAPoll = std::size_t{256} << 10U;
   struct Budget {
@@ -226,7 +228,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   }
   [[nodiscard]] bool is_me(const Member& member) const noexcept;
 
-  // topic_log.cpp
+  // These are in topic_log.cpp.
   void note_in_log(const MessageHeader& header, std::size_t payload_bytes, RemoteWriter& writer);
   void begin_log();
   void end_replay();
@@ -250,29 +252,29 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   TopicQos qos_;
   std::string type_name_;
   std::string type_text_;
-  std::set<std::string, std::less<>> names_;  // of all members that there ever were
+  std::set<std::string, std::less<>> names_;  // names of all members that there ever were
   std::map<std::string_view, Member> members_;
   std::uint64_t endpoint_changes_ = 0;
-  std::vector<Member*> places_;  // by place in the subgroup
+  std::vector<Member*> places_;  // by index in the subgroup
   std::map<std::pair<std::string, std::uint16_t>, std::shared_ptr<RemoteWriter>> replayed_;
-  std::unique_ptr<Storage> storage_;         // null: it stores nothing in memory
-  std::unique_ptr<LogHistory> log_history_;  // null: its samples do not stay in the log only
-  std::uint64_t end_record_ = 0;             // behind the last delivered one, for late readers
+  std::unique_ptr<Storage> storage_;         // null: no samples are stored in memory
+  std::unique_ptr<LogHistory> log_history_;  // null: samples are not only in the log
+  std::uint64_t end_record_ = 0;             // behind the last delivered record, for late readers
   ClientNumbers clients_;
-  std::uint64_t position_ = 0;   // of the last sample
-  std::uint64_t beginning_ = 0;  // which one of the topic: of its first announcement
+  std::uint64_t position_ = 0;   // the last sample's
+  std::uint64_t beginning_ = 0;  // numbers the topic's beginning: made of its first announcement
   std::vector<std::shared_ptr<WriterCore>> writers_;
   std::vector<std::shared_ptr<ReaderCore>> readers_;
   std::vector<CatchingUp> catching_up_;
-  Budget budget_;                // that is left for readers that find their place in this poll
-  std::uint64_t announced_ = 0;  // endpoints of this member so far
+  Budget budget_;                // left for readers that find their place in this poll
+  std::uint64_t announced_ = 0;  // endpoints that this member has announced
   std::deque<std::vector<std::byte>> outbox_;
-  std::uint64_t now_ns_ = 0;  // of the message at hand
+  std::uint64_t now_ns_ = 0;  // the time of the message at hand
   std::uint64_t due_ns_ = 0;
-  std::exception_ptr failure_;  // of a handler, while messages are given to others
+  std::exception_ptr failure_;  // thrown by a handler, while messages are given to others
   bool ended_ = false;
   bool inconsistent_changed_ = false;
-  Carrier* carrier_ = nullptr;  // null: it has ended
+  Carrier* carrier_ = nullptr;  // null: the topic has ended
   std::uint32_t number_ = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace dunlin::pubsub {
 namespace {
 
-/// A late reader that has room is given so many samples in a poll, however large they are.
+/// A late reader that has room is given so many samples in a poll, however large the samples are.
 constexpr std::size_t kLeastGiven = 2;
 
 [[nodiscard]] std::string reader_name(std::string_view member, std::uint16_t number) {
@@ -29,7 +29,7 @@ std::string_view TopicCore::interned(std::string_view name) {
   return found != names_.end() ? *found : *names_.emplace(name).first;
 }
 
-/// PUB-T4: those that are in the subgroup no more take their endpoints with them.
+/// PUB-T4: members that are in the subgroup no more take their endpoints with them.
 void TopicCore::refresh_members() {
   now_ns_ = clock_->now_ns();
   const Subgroup& subgroup = channel()->subgroup();
@@ -39,7 +39,7 @@ void TopicCore::refresh_members() {
     const std::string_view name = interned(member_name_of(group_.fabric(), rank));
     present.insert(name);
     Member& member = members_.try_emplace(name, Member{.name = name}).first->second;
-    // It has started anew, and this member has not looked in between.
+    // The member has started anew, and this member has not polled in between.
     if (member.rank.value_or(rank) != rank) forget_member(member);
     member.rank = rank;
   }
@@ -62,17 +62,17 @@ void TopicCore::forget_member(Member& member) {
   while (!member.readers.empty()) remove_reader(member, member.readers.begin()->first);
 }
 
-/// PUB-T3. A text that is empty is that of a tool, which takes any type, and of an announcement
-/// that cannot be read: its samples cannot be, either.
+/// PUB-T3. An empty text is that of a tool, which takes any type, or of an announcement that cannot
+/// be read, whose samples cannot be read either.
 bool TopicCore::takes_type(const std::string& text) {
   if (text.empty()) return true;
   if (type_text_.empty()) type_text_ = text;
   if (!types_match(type_text_, text)) return false;
-  if (text.size() > type_text_.size()) type_text_ = text;  // what was appended belongs to it now
+  if (text.size() > type_text_.size()) type_text_ = text;  // appended members count now
   return true;
 }
 
-/// A topic that all had left, and that begins anew, is another one.
+/// Begins the topic; a topic that all members had left is another one when it begins anew.
 void TopicCore::begin(std::string_view member, const MessageHeader& header) noexcept {
   if (beginning_ != 0) [[likely]]
     return;
@@ -105,7 +105,7 @@ void TopicCore::add_writer(Member& member, const MessageHeader& header, Announce
   member.writers[number] = writer;
   if (log_history_) log_history_->announce(channel()->log_record(), writer);
   if (writer->refused) refuse(member.name, "writer", number, announcement.type_text);
-  due_ns_ = 0;  // its lease may be the next one to run out
+  due_ns_ = 0;  // this writer's lease may be the next to run out
   if (is_me(member)) {
     const auto mine = std::ranges::find_if(writers_, [&](const auto& one) {
       return one->number() == number && one->announcement == header.sequence;
@@ -149,7 +149,7 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
     (*mine)->why_refused = inconsistent.last;
     return;
   }
-  // PUB-T2: this is its place in the order.
+  // PUB-T2: the announcement is the reader's place in the order.
   ReaderCore& reader = **mine;
   reader.active = true;
   for (auto& [name, other] : members_)
@@ -161,7 +161,7 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
   storage_->expire(now_ns_);
   reader.catches_up = true;
   catching_up_.push_back({.reader = &reader, .way = storage_->begin_way()});
-  give_stored(catching_up_.back(), budget_);  // what is left of it
+  give_stored(catching_up_.back(), budget_);  // what is left of the budget
   if (catching_up_.back().has_all) catching_up_.pop_back();
 }
 
@@ -174,8 +174,8 @@ void TopicCore::give(CatchingUp& one, const Incoming& in) {
   }
 }
 
-/// Readers on their way hear of it behind the newest sample of the instance: those that have passed
-/// that one, now.
+/// Tells readers of an unregister. Readers on their way hear of it behind the newest sample of the
+/// instance; those that have passed that sample hear of it now.
 void TopicCore::tell_of_unregister(const Incoming& in) {
   if (!storage_) return;
   for (CatchingUp& one : catching_up_) {
@@ -186,7 +186,7 @@ void TopicCore::tell_of_unregister(const Incoming& in) {
   }
 }
 
-/// As far as the reader has room, and there is something left of the budget. A way ends as soon as
+/// Gives stored samples as far as the reader has room, and the budget lasts. A way ends as soon as
 /// the reader has all: from there on it gets samples as they come (PUB-T2).
 void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
   ReaderCore& reader = *one.reader;
@@ -228,8 +228,8 @@ void TopicCore::end_catching_up(CatchingUp& one) {
   if (!one.logged) storage_->end_way(one.way);
 }
 
-/// All readers on their way get the same part of what is given in one poll, and the topic takes at
-/// most half as many messages as each of those that have room was given: so they come closer.
+/// Gives all readers on their way equal parts of the samples of one poll. The topic takes at most
+/// half as many messages as each reader with room was given: so the readers come closer to its end.
 std::size_t TopicCore::give_stored(std::size_t& most_messages) {
   now_ns_ = clock_->now_ns();
   const std::size_t readers = catching_up_.size();

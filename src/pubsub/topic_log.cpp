@@ -20,7 +20,7 @@ constexpr std::size_t kMostCredit = std::size_t{2} * kMaxBatchMessages;
 
 }  // namespace
 
-/// A sample, in its order.
+/// Counts a sample of the log, in its order.
 void TopicCore::note_in_log(const MessageHeader& header, std::size_t payload_bytes,
                             RemoteWriter& writer) {
   begin_log();
@@ -34,7 +34,7 @@ void TopicCore::begin_log() {
     log_history_->begin(channel()->log_start());
 }
 
-/// The writers of the log are those of an earlier life.
+/// Ends the replay: the writers in the log are those of an earlier life.
 void TopicCore::end_replay() {
   for (const auto& [id, writer] : replayed_) writer->gone = true;
   replayed_.clear();
@@ -50,7 +50,7 @@ LogHistory::InUse TopicCore::in_use() const noexcept {
   return use;
 }
 
-/// PUB-K3: a reader on its way keeps what lies before it, unless that is too much.
+/// PUB-K3: a reader on its way keeps the records before it, unless they are too many.
 std::uint64_t TopicCore::keep_log_from() const noexcept {
   if (!log_history_->begun()) return UINT64_MAX;
   const LogHistory::Landmark& first = log_history_->first();
@@ -64,7 +64,7 @@ std::uint64_t TopicCore::keep_log_from() const noexcept {
   return record;
 }
 
-/// PUB-T2: its announcement is the message at hand.
+/// PUB-T2: the reader's announcement is the message at hand.
 void TopicCore::begin_log_way(ReaderCore& reader) {
   if (log_history_->counts().samples == 0) return;
   const LogHistory::Landmark& first = log_history_->first();
@@ -76,8 +76,8 @@ void TopicCore::begin_log_way(ReaderCore& reader) {
                                                  .place = log_history_->counts()})});
 }
 
-/// All readers on their way get equal parts of what is given in a poll, and the topic takes at most
-/// half as many messages as each of those was given that have room: so they come closer.
+/// Gives all readers on their way equal parts of the samples of one poll. The topic takes at most
+/// half as many messages as each reader with room was given: so the readers come closer to its end.
 std::size_t TopicCore::give_logged(std::size_t& most_messages) {
   now_ns_ = clock_->now_ns();
   const std::size_t readers = catching_up_.size();
@@ -131,7 +131,7 @@ std::size_t TopicCore::read_some(CatchingUp& one, std::size_t readers) {
   return records - budget.records;
 }
 
-/// A message of the log; only samples that count are the reader's.
+/// Gives a message of the log to the reader, which gets only samples that count.
 void TopicCore::give(CatchingUp& one, const multicast::Logged& logged) {
   auto header = read_header(logged.message);
   if (!header || !is_data(header->kind) || log_history_->is_passed_over(logged.record)) return;
@@ -143,7 +143,7 @@ void TopicCore::give(CatchingUp& one, const multicast::Logged& logged) {
     payload = payload.subspan(kStampBytes);
   }
   LogWay& way = *one.logged;
-  if (header->kind != Kind::unregister) {  // which is no sample
+  if (header->kind != Kind::unregister) {  // an unregister is no sample
     const LogHistory::Counts before = way.passed;
     ++way.passed.samples;
     ++way.passed.position;
@@ -159,7 +159,7 @@ void TopicCore::give(CatchingUp& one, const multicast::Logged& logged) {
              .position = way.passed.position});
 }
 
-/// PUB-K4
+/// PUB-K4: goes on behind the part of the log that a trim has removed.
 void TopicCore::go_on_behind_trim(CatchingUp& one) {
   LogWay& way = *one.logged;
   const LogHistory::Landmark* const next = log_history_->first_from(way.cursor->first());
@@ -169,10 +169,11 @@ void TopicCore::go_on_behind_trim(CatchingUp& one) {
   way.cursor = channel()->read_log(next->position());
 }
 
-/// Samples up to that one, that it would have been given, are gone.
+/// Reports samples up to that one as lost: the reader would have been given them, and they are
+/// gone.
 void TopicCore::lose(CatchingUp& one, std::uint64_t up_to) {
   const LogWay& way = *one.logged;
-  // Before its place, it would have been given the newest samples only.
+  // Of the samples before its place, the reader would have been given only the newest ones.
   const std::uint64_t kept = std::min(log_history_->max_samples(), way.place.samples);
   const std::uint64_t first = std::max(way.passed.samples, way.place.samples - kept);
   if (up_to <= first) return;
@@ -197,7 +198,7 @@ void TopicCore::save_history(Writer& writer,
     writer.u64(one.announced);
     writer.u64(one.writer->newest_sample);
     writer.u64(one.writer->newest_source_ns);
-    writer.u64(now_ns_ - one.writer->newest_received_ns);  // its age
+    writer.u64(now_ns_ - one.writer->newest_received_ns);  // the writer's age
   });
   log_history_->save(writer);
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kLevel = "level ";
 constexpr std::string_view kOrder = ", order ";
 
-/// The number behind a word of that text; `otherwise`: it is not there.
+/// The number behind that word in the text; `otherwise` if the word is not there.
 [[nodiscard]] std::uint64_t number_after(std::string_view text, std::string_view word,
                                          std::uint64_t otherwise = 0) noexcept {
   const std::size_t at = text.find(word);

@@ -11,8 +11,8 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::uint32_t kStateVersion = 4;
-constexpr std::size_t kMoreBytesASample = 32;  // beside its header and its payload
-constexpr std::size_t kMoreBytes = 16'384;     // behind the samples, and before all
+constexpr std::size_t kMoreBytesASample = 32;  // for each sample, beside header and payload
+constexpr std::size_t kMoreBytes = 16'384;     // behind the samples, and before all of them
 
 void write_header(Writer& writer, const MessageHeader& header) {
   writer.bytes(std::as_bytes(std::span(&header, 1)));
@@ -39,7 +39,7 @@ std::vector<std::byte> TopicCore::save() {
   writer.text(type_text_);
   writer.u64(beginning_);
   writer.u64(position_);
-  // All writers that the receiver has to know: live ones, and those of stored samples.
+  // All writers that the receiver has to know: live writers, and those of stored samples.
   std::map<const RemoteWriter*, std::uint32_t> places;
   std::vector<const RemoteWriter*> writers;
   const auto add = [&](const RemoteWriter* one) {
@@ -84,7 +84,7 @@ std::vector<std::byte> TopicCore::save() {
       header.kind = kind;
       writer.u32(places.at(of));
       write_header(writer, header);
-      writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver has a clock of its own
+      writer.u64(now_ns_ - stored.received_ns);  // its age: the receiver's clock differs
       writer.u64(stored.position);
       writer.u64(stored.order_position);
       writer.u32(static_cast<std::uint32_t>(stored.payload.size()));
@@ -100,8 +100,8 @@ std::vector<std::byte> TopicCore::save() {
   return state;
 }
 
-/// Of a log, the endpoints are those of an earlier life: what they wrote there is stored, and what
-/// is behind the state in the log is replayed.
+/// Loads a state. The endpoints of a log's state are those of an earlier life: what they wrote
+/// until then is stored in the state, and the log behind the state is replayed.
 void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
   now_ns_ = clock_->now_ns();
   ++endpoint_changes_;
@@ -132,8 +132,8 @@ void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
     const auto member = members_.find(writer->member);
     if (from == StateFrom::log && (flags & 2U) == 0)
       replayed_[{std::string(writer->member), writer->number}] = writer;
-    // A member can be gone for the receiver, and not yet for the sender. Those of a log go when it
-    // has been replayed.
+    // A member can be gone for the receiver, and not yet for the sender. The members of a log's
+    // state go when the log has been replayed.
     writer->gone = (flags & 2U) != 0 || (from == StateFrom::member && member == members_.end());
     if (!writer->gone && from == StateFrom::member) {
       auto& of_member = member->second.writers;
@@ -177,8 +177,8 @@ void TopicCore::load(std::span<const std::byte> state, StateFrom from) {
   due_ns_ = 0;
 }
 
-/// A message of the log, when all members begin again: the endpoints of that time are gone, and
-/// what they wrote is stored.
+/// Replays a message of the log, when all members begin again: the endpoints of that time are gone,
+/// and what they wrote is stored.
 void TopicCore::replay(const multicast::Logged& logged) {
   auto header = read_header(logged.message);
   if (!header) {

@@ -8,7 +8,7 @@
 namespace dunlin::pubsub {
 namespace {
 
-/// The first line, which takes the text away from `rest`.
+/// Takes the first line off `rest`, and returns it.
 [[nodiscard]] std::string_view line_of(std::string_view& rest) {
   const std::size_t end = std::min(rest.find('\n'), rest.size());
   const std::string_view line = rest.substr(0, end);

@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::string_view kText = "char*";
 constexpr std::size_t kMostDimensions = 32;
-constexpr std::size_t kMostBytes = kMaxCastBytes;  // of a sample in memory
-/// What a text, a sequence, or an optional member takes itself, at most.
+constexpr std::size_t kMostBytes = kMaxCastBytes;  // a sample in memory
+/// The most memory that a text, a sequence, or an optional member takes itself.
 constexpr std::size_t kHandleBytes = 32;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error("the type of the topic cannot be read: " + why);
 }
 
-/// Each number of a type is at most kMostBytes, so that sums of two cannot overflow.
+/// Reads a number of a type: at most kMostBytes, so that sums of two cannot overflow.
 [[nodiscard]] std::size_t number_of(std::string_view digits) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -41,13 +41,13 @@ constexpr std::size_t kHandleBytes = 32;
   return bytes * count;
 }
 
-/// What a value takes in memory at most, without what texts, sequences and optionals point to.
+/// The most memory that a value takes, without what texts, sequences and optionals point to.
 struct Memory {
   std::size_t bytes;
   std::size_t alignment;
 };
 
-/// Of what is not plain; refuses what is too large.
+/// The memory of a type that is not plain; refuses a type that is too large.
 [[nodiscard]] Memory memory_of(const TypeNode& node) {
   constexpr Memory kHandle{kHandleBytes, kWordBytes};
   Memory all{node.size, node.alignment};
@@ -82,7 +82,7 @@ struct Memory {
   return parts;
 }
 
-/// "ps[2]?" is `ps` with two dimensions.
+/// Reads a name such as "ps[2]?", which is `ps` with two dimensions, optional.
 void read_name(std::string_view name, TypeNode& node) {
   const std::size_t end = std::min(name.find_first_of("[?"), name.size());
   node.name = std::string(name.substr(0, end));
@@ -100,7 +100,7 @@ void read_name(std::string_view name, TypeNode& node) {
     if (name.front() != '[' || close == std::string_view::npos)
       refuse("'" + std::string(name) + "' is no dimension of member '" + node.name + "'");
     const std::string_view count = name.substr(1, close - 1);
-    // Arrays of nothing would make a sample without bytes a long way.
+    // With arrays of no elements, a sample without bytes could take long to walk through.
     if (!count.empty() && number_of(count) == 0)
       refuse("member '" + node.name + "' is an array without elements");
     node.dimensions.push_back(count.empty()
@@ -131,7 +131,7 @@ class Parser {
       if (tree.root.size > tree.bytes || tree.bytes % tree.root.alignment != 0)
         refuse("its members take " + std::to_string(tree.root.size) + " bytes, and it has " +
                std::to_string(tree.bytes));
-      tree.root.size = tree.bytes;  // more: it is aligned to more than its members
+      tree.root.size = tree.bytes;  // larger if it is aligned to more than its members
     }
     tree.has_bool = has_bool_;
     tree.keyed = std::ranges::any_of(tree.root.members, &TypeNode::key);
@@ -173,7 +173,7 @@ class Parser {
     if (plain_) measure(parent);
   }
 
-  /// Of a plain struct; refuses a member that cannot lie in one, or not there.
+  /// Lays out a plain struct; refuses a member that cannot be part of one, or not at that offset.
   static void measure(TypeNode& node) {
     for (const TypeNode& member : node.members) {
       std::size_t bytes = member.size;
@@ -223,7 +223,7 @@ bool has_delimiter(const TypeNode& node, std::size_t depth) noexcept {
   };
   const bool number = number_bytes(node.type) > 0;
   if (!is_array(depth)) return !(number && depth + 1 == node.dimensions.size());
-  if (depth > 0 && is_array(depth - 1)) return false;  // an inner dimension of one array
+  if (depth > 0 && is_array(depth - 1)) return false;  // the inner dimension of an array
   for (std::size_t at = depth; at < node.dimensions.size(); ++at)
     if (!is_array(at)) return true;
   return !number && !node.type.starts_with(kText);

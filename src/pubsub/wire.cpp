@@ -66,7 +66,7 @@ void write(Writer& writer, const Announcement& announcement) {
   }
 }
 
-/// One that cannot be read has no type: no topic takes it.
+/// Reads an announcement. One that cannot be read has no type: no topic takes it.
 Announcement read_announcement(Reader& reader, bool writes) {
   Announcement announcement{.writes = writes, .type_text = reader.text()};
   bool known = announcement.type_text.size() <= kMaxTypeTextBytes;

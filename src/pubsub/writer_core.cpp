@@ -11,7 +11,7 @@
 namespace dunlin::pubsub {
 namespace {
 
-/// An automatic writer shows that it is alive so many times a lease.
+/// How often a writer with automatic liveliness shows in each lease that it is alive.
 constexpr std::uint64_t kAssertionsALease = 3;
 
 }  // namespace
@@ -123,7 +123,7 @@ std::span<std::byte> WriterCore::loan(const void* fields, std::size_t elements) 
 
 void WriterCore::publish() noexcept {
   if (loaned_ == nullptr || topic->channel() == nullptr) return;
-  if (topic->channel()->prepared() != loaned_as_) {  // it was taken back
+  if (topic->channel()->prepared() != loaned_as_) {  // the memory was taken back
     loaned_ = nullptr;
     return;
   }
@@ -134,7 +134,8 @@ void WriterCore::publish() noexcept {
   written(made);
 }
 
-/// The multicast counts the samples of all writers of the topic here, and of its order.
+/// Whether the others have all samples; the multicast counts those of all writers here in the
+/// topic, or in its order.
 bool WriterCore::acknowledged() const {
   return sequence_ == 0 || (topic->channel() != nullptr && topic->channel()->acknowledged());
 }

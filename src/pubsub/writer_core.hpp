@@ -30,7 +30,7 @@ class WriterCore {
   [[nodiscard]] WriteResult assert_liveliness();
   [[nodiscard]] bool acknowledged() const;
 
-  /// Fires what is due, and sends what shows that it is alive.
+  /// Fires timers that are due, and sends signs of life.
   void check_time(std::uint64_t now_ns);
   [[nodiscard]] std::uint64_t next_due_ns() const noexcept;
 
@@ -43,8 +43,8 @@ class WriterCore {
   std::shared_ptr<TopicCore> topic;
   std::function<void(Status)> on_status;
   std::string why_refused;
-  std::uint64_t announcement = 0;  // which one of this member's
-  bool active = false;             // its own announcement was delivered
+  std::uint64_t announcement = 0;  // counts this member's announcements
+  bool active = false;             // whether its announcement was delivered
   MatchedStatus matched_status;
   DeadlineMissedStatus deadline_status;
   IncompatibleQosStatus incompatible_status;
@@ -67,11 +67,11 @@ class WriterCore {
   bool closed_ = false;
   std::uint64_t sequence_ = 0;
   std::byte* loaned_ = nullptr;
-  std::uint64_t loaned_as_ = 0;                 // Channel::prepared()
-  std::optional<MessageHeader> loaned_header_;  // it is in its place already
+  std::uint64_t loaned_as_ = 0;                 // Channel::prepared() when the memory was lent
+  std::optional<MessageHeader> loaned_header_;  // set if the header is in the ring already
   std::vector<std::byte> key_;
-  std::vector<std::byte> message_;  // of samples that are not built in place
-  std::uint64_t asserted_ns_ = 0;   // when it last showed that it is alive
+  std::vector<std::byte> message_;  // for samples that are not built in place
+  std::uint64_t asserted_ns_ = 0;   // when the writer last showed that it is alive
   bool lost_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> deadlines_ns_;  // by key hash
   std::uint64_t deadline_due_ns_ = kInfiniteNs;

@@ -9,7 +9,7 @@
 
 #include "relay/client_state.hpp"
 
-/// The public classes, which forward; and what a program's thread waits with.
+/// The public classes, which forward their calls; and how a program's thread waits.
 namespace dunlin::relay {
 
 RelayClient::RelayClient(ClientOptions options)
@@ -40,7 +40,7 @@ bool RelayClient::run_until(const std::function<bool()>& condition, std::uint32_
     if (condition()) return true;
     const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
     if (now_ns >= end_ns) return false;
-    // The next poll sends the samples that the condition has written.
+    // The next poll sends the samples that the condition may have written.
     if (done == 0 && this->timeout_ms() > 0)
       wait(static_cast<std::uint32_t>((end_ns - now_ns) / 1'000'000 + 1));
   }

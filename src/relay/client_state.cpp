@@ -105,7 +105,7 @@ void ClientState::connect() {
   add_hello(connection_->output(), {.id = id_});
 }
 
-/// False: not yet, or it has failed.
+/// Returns false if the connection is not made yet, or has failed.
 bool ClientState::finish_connecting() {
   pollfd awaited{.fd = connection_->socket(), .events = POLLOUT, .revents = 0};
   if (::poll(&awaited, 1, 0) <= 0) return false;
@@ -120,7 +120,7 @@ bool ClientState::finish_connecting() {
   return true;
 }
 
-/// The next relay is tried at once, unless all were, and in vain.
+/// Ends the connection. The next relay is tried at once, unless all were tried in vain.
 void ClientState::disconnect(const std::string& why) {
   why_disconnected = "relay " + places_[place_].text + ": " + why;
   failures_ = welcomed_ ? 1 : failures_ + 1;
@@ -151,7 +151,7 @@ std::size_t ClientState::poll() {
   bool alive = true;
   if (!is_full()) alive = connection_->read();
   const std::string why = alive ? "" : connection_->why();
-  done += take_frames();  // what came before the end
+  done += take_frames();  // frames that came before the end
   if (!connection_) return done;
   if (!alive) {
     disconnect(why);
@@ -239,14 +239,14 @@ std::size_t ClientState::take_frames() {
   return count;
 }
 
-/// Why the connection is over; empty: it is not.
+/// Handles a frame; returns why the connection is over, or an empty text if it is not.
 std::string ClientState::handle(const Frame& frame) {
   if (frame.header.kind == FrameKind::goodbye)
     return read_sentence(frame).value_or("it says goodbye, and not why");
   if (frame.header.kind == FrameKind::welcome) return handle_welcome(frame);
   if (!welcomed_) return "its first frame is no welcome";
   if (frame.header.kind == FrameKind::pong) return {};
-  // One that was closed here, and the relay does not know yet.
+  // The frame is for an endpoint that was closed here, which the relay does not know yet.
   if (frame.header.endpoint >= slots_.size()) return "a frame for an endpoint that was not opened";
   Slot& slot = slots_[frame.header.endpoint];
   switch (frame.header.kind) {
@@ -296,7 +296,7 @@ std::string ClientState::handle_opened(const Frame& frame, Slot& slot) {
   const bool wants_stored = reader.open.durability.kind != pubsub::Durability::Kind::volatile_;
   reader.open.after_beginning = opened->beginning;
   reader.open.after_position = wants_stored ? 0 : opened->position;
-  // What a topic does not store any more is lost only for a reader that was there before.
+  // A sample that a topic has dropped is lost only for a reader that was there before.
   reader.counts_from_start = !is_new || !wants_stored;
   if (is_new) return {};
   ++reader.restarts;
@@ -316,7 +316,7 @@ std::string ClientState::handle_refused(const Frame& frame, Slot& slot) {
   return {};
 }
 
-/// RLY-4. False if that many were not written.
+/// RLY-4: counts acknowledged samples; false if that many were not written.
 bool ClientState::settle(WriterState& writer, std::uint64_t number) {
   DUNLIN_ASSERT(writer.kept.size() == writer.written - writer.acknowledged,
                 "RLY-4: a client keeps each sample until it is acknowledged");
@@ -338,7 +338,7 @@ std::string ClientState::handle_acknowledged(const Frame& frame, Slot& slot) {
   return settle(*slot.writer, *number) ? "" : "it acknowledges samples that were not written";
 }
 
-/// RLY-7
+/// RLY-7: takes a delivered sample.
 std::string ClientState::handle_delivered(const Frame& frame, Slot& slot) {
   const auto sample = read_delivered(frame);
   if (!sample) return "a sample that is none";
@@ -389,7 +389,7 @@ std::uint16_t ClientState::add(const std::shared_ptr<ReaderState>& reader) {
   return number;
 }
 
-/// Those of which no handle is left. A writer first gets its samples acknowledged.
+/// Closes endpoints of which no handle is left; a writer first gets its samples acknowledged.
 void ClientState::close_unused() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -418,8 +418,8 @@ void ClientState::open_endpoints() {
   }
 }
 
-/// RLY-7: what this client sends must not pass by a reader of its own that goes on at a further
-/// relay, and is not let in there yet.
+/// RLY-7: a client's sample must not overtake a reader of that client which goes on at another
+/// relay and is not accepted there yet.
 bool ClientState::may_send(const WriterState& writer) const noexcept {
   return std::ranges::none_of(slots_, [&](const Slot& slot) {
     const ReaderState* const reader = slot.reader.get();

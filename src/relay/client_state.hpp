@@ -25,22 +25,23 @@ struct WriterState {
   std::uint16_t number = 0;
   Open open;
   std::shared_ptr<const pubsub::TypeSupport> type;
-  std::string type_text;  // of the topic
+  std::string type_text;  // the topic's
   std::string why_refused;
   bool was_opened = false;
-  bool open_now = false;  // at the relay that there is
+  bool open_now = false;  // accepted by the present relay
 
   struct Kept {
     std::uint8_t flags = 0;
     ClientSample sample;
     Buffer payload = {};
-    bool was_sent = false;  // to any relay
+    bool was_sent = false;  // sent to any relay so far
   };
   std::deque<Kept> kept;
   std::size_t kept_bytes = 0;
-  std::size_t next = 0;  // in `kept`: the first one that this relay was not sent
-  // Numbers, as they travel.
-  std::uint64_t before = 0;  // that earlier writers of this client have used
+  // The index in `kept` of the first sample that this relay was not sent.
+  std::size_t next = 0;
+  // Sample numbers, as they travel:
+  std::uint64_t before = 0;  // numbers that earlier writers of this client have used
   std::uint64_t written = 0;
   std::uint64_t acknowledged = 0;
 };
@@ -48,7 +49,7 @@ struct WriterState {
 struct ReaderState {
   std::weak_ptr<ClientState> client;
   std::uint16_t number = 0;
-  Open open;  // its `after_...` are where it is
+  Open open;  // its `after_...` say where the reader is
   std::shared_ptr<const pubsub::TypeSupport> type;
   std::uint32_t max_samples = 0;
   std::string type_text;
@@ -57,7 +58,7 @@ struct ReaderState {
   std::deque<ReceivedSample> samples;
   std::uint64_t lost = 0;
   std::uint64_t restarts = 0;
-  bool counts_from_start = false;  // samples before the first one that it is given are lost
+  bool counts_from_start = false;  // samples before the first one that the reader is given are lost
 };
 
 class ClientState {
@@ -90,8 +91,8 @@ class ClientState {
   struct Slot {
     std::shared_ptr<WriterState> writer = {};
     std::shared_ptr<ReaderState> reader = {};
-    bool is_sent = false;  // its open is, to this relay
-    bool closing = false;  // its close is, and the relay has not answered
+    bool is_sent = false;  // whether its open frame was sent to this relay
+    bool closing = false;  // whether its close frame was sent, and not answered yet
     [[nodiscard]] bool is_free() const noexcept { return !writer && !reader && !closing; }
   };
 
@@ -120,15 +121,15 @@ class ClientState {
   ClientId id_ = {};
   std::vector<Place> places_;
   std::size_t place_ = 0;
-  std::size_t failures_ = 0;  // in a row
-  std::vector<Slot> slots_;   // by number
-  std::uint64_t used_ = 0;    // the highest number of a sample of a writer that has gone
+  std::size_t failures_ = 0;  // failures in a row
+  std::vector<Slot> slots_;   // by endpoint number
+  std::uint64_t used_ = 0;    // the highest sample number of a writer that has gone
 
   std::unique_ptr<Connection> connection_;
   FrameParser parser_{Side::relay};
   bool connecting_ = false;
   bool welcomed_ = false;
-  std::uint64_t due_ns_ = 0;  // the next connection, or the end of this attempt
+  std::uint64_t due_ns_ = 0;  // for the next connection, or the end of this attempt
   std::uint64_t heard_ns_ = 0;
   std::uint64_t pinged_ns_ = 0;  // 0: no answer is awaited
   std::uint64_t heard_bytes_ = 0;

@@ -13,7 +13,7 @@ constexpr std::size_t kWorthMoving = 65'536;
 
 bool try_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-/// Away with what is done with, once that is much or all.
+/// Removes the bytes that are done with, once they are many or all.
 void forget(Buffer& buffer, std::size_t& done) {
   if (done < buffer.size() && done < kWorthMoving) return;
   buffer.erase(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(done));

@@ -15,26 +15,26 @@ class Connection {
       : socket_(std::move(socket)), pipe_(std::move(pipe)) {}
 
   [[nodiscard]] int socket() const noexcept { return socket_.get(); }
-  /// Takes some of the bytes that have arrived. False if it is over: why() says why.
+  /// Takes some of the bytes that have arrived. False if the connection is over: why() says why.
   [[nodiscard]] bool read();
-  /// Gives the socket what it takes. False if it is over.
+  /// Gives the socket the bytes that it takes. False if the connection is over.
   [[nodiscard]] bool write();
 
-  /// Bytes that arrived, and were not consumed.
+  /// Bytes that have arrived, and were not consumed.
   [[nodiscard]] Bytes input() const noexcept { return Bytes(input_).subspan(begin_); }
   void consume(std::size_t bytes) noexcept { begin_ += bytes; }
-  /// To be appended to.
+  /// The buffer to which the caller appends what is to be sent.
   [[nodiscard]] Buffer& output() noexcept { return output_; }
   [[nodiscard]] std::size_t waiting() const noexcept {
     return output_.size() - sent_ + pipe_->output().size();
   }
-  /// The socket is to be written when it can be.
+  /// Whether write() must be called once the socket is writable.
   [[nodiscard]] bool wants_to_write() const noexcept {
     return !pipe_->output().empty() || (pipe_->open() && sent_ < output_.size());
   }
   [[nodiscard]] bool open() const noexcept { return pipe_->open(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
-  /// Bytes taken from the output since the beginning.
+  /// How many bytes the output has given away since the beginning.
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
 

@@ -8,9 +8,9 @@
 
 namespace dunlin::relay {
 
-/// What a relay shows to observers. RelayCounters says what is counted.
+/// The counters that a relay shows to observers. RelayCounters says what each counts.
 struct SharedCounters {
-  /// `at`: ADDRESS:PORT.
+  /// `at` is the relay's ADDRESS:PORT.
   SharedCounters(Fabric& fabric, const std::string& at, const RelayOptions& options)
       : all(fabric, "relay=" + at) {
     most_clients.set(options.clients);

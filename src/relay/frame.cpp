@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxOpenBytes =
     4 * 3 + pubsub::kMaxTopicNameBytes + 2 * pubsub::kMaxTypeTextBytes + 24 + 44;
 
-/// The valid frames of a kind.
+/// The rule for valid frames of one kind.
 struct Rule {
   FrameKind kind;
   Side from;
@@ -43,7 +43,7 @@ const Rule* find_rule(FrameKind kind, Side from) noexcept {
   return found == std::end(kRules) ? nullptr : found;
 }
 
-/// A frame whose length is known when it ends.
+/// A frame that is being written; its length is filled in at the end.
 class Begun {
  public:
   Begun(Buffer& to, FrameKind kind, std::uint16_t endpoint, std::uint8_t flags = 0)

@@ -42,12 +42,12 @@ enum class FrameKind : std::uint8_t {
   pong = 70,
   goodbye = 71
 };
-inline constexpr std::uint8_t kXcdr = 1;      // of sample and delivered
-inline constexpr std::uint8_t kDisposes = 2;  // likewise
-inline constexpr std::uint8_t kHasQos = 1;    // of open_writer and open_reader
+inline constexpr std::uint8_t kXcdr = 1;      // flag of sample and delivered
+inline constexpr std::uint8_t kDisposes = 2;  // flag of sample and delivered
+inline constexpr std::uint8_t kHasQos = 1;    // flag of open_writer and open_reader
 
 struct FrameHeader {
-  std::uint32_t bytes = 0;  // of the body
+  std::uint32_t bytes = 0;  // length of the body
   FrameKind kind = FrameKind::hello;
   std::uint8_t flags = 0;
   std::uint16_t endpoint = 0;
@@ -56,7 +56,7 @@ static_assert(sizeof(FrameHeader) == 8 && offsetof(FrameHeader, kind) == 4);
 static_assert(offsetof(FrameHeader, flags) == 5 && offsetof(FrameHeader, endpoint) == 6);
 inline constexpr std::size_t kFrameHeaderBytes = sizeof(FrameHeader);
 inline constexpr std::size_t kSampleHeaderBytes = 16;     // before the bytes of a client's sample
-inline constexpr std::size_t kDeliveredHeaderBytes = 40;  // before those of a reader's
+inline constexpr std::size_t kDeliveredHeaderBytes = 40;  // before the bytes of a reader's sample
 inline constexpr std::size_t kMaxBodyBytes = kMaxSampleBytes + kDeliveredHeaderBytes;
 
 enum class Side : std::uint8_t { client, relay };
@@ -66,12 +66,12 @@ struct Frame {
   Bytes body = {};
 };
 
-/// Finds the frames in what one side has sent.
+/// Finds the frames in the bytes that one side has sent.
 class FrameParser {
  public:
   explicit FrameParser(Side from) : from_(from) {}
-  /// The frame at the beginning of these bytes; none if it is not complete, or breaks the protocol:
-  /// then mistake() says how, and no further frame is found.
+  /// The frame at the beginning of these bytes; none if the frame is not complete, or breaks the
+  /// protocol: then mistake() says how, and no further frame is found.
   [[nodiscard]] std::optional<Frame> parse(Bytes bytes);
   [[nodiscard]] const std::string& mistake() const noexcept { return mistake_; }
 
@@ -84,7 +84,7 @@ struct Hello {
   std::uint16_t version = kVersion;
   ClientId id = {};
 };
-/// Of a writer or reader; `after_...` and the rest of the second half are a reader's.
+/// The opening of a writer or reader; `after_...` and the rest of the second half are for readers.
 struct Open {
   bool writes = false;
   std::string topic = {};
@@ -123,7 +123,7 @@ struct Delivered {
   Bytes payload = {};
 };
 
-// None if the body is not one of these.
+// These return none if the body is invalid.
 [[nodiscard]] std::optional<Hello> read_hello(const Frame& frame);
 [[nodiscard]] std::optional<Open> read_open(const Frame& frame);
 [[nodiscard]] std::optional<ClientSample> read_sample(const Frame& frame);
@@ -131,9 +131,10 @@ struct Delivered {
 [[nodiscard]] std::optional<Opened> read_opened(const Frame& frame);
 [[nodiscard]] std::optional<std::uint64_t> read_acknowledged(const Frame& frame);
 [[nodiscard]] std::optional<Delivered> read_delivered(const Frame& frame);
-[[nodiscard]] std::optional<std::string> read_sentence(const Frame& frame);  // refused, goodbye
+// The body of refused and goodbye.
+[[nodiscard]] std::optional<std::string> read_sentence(const Frame& frame);
 
-// Appended to what is to be sent.
+// These append a frame to what is to be sent.
 void add_hello(Buffer& to, const Hello& hello);
 void add_open(Buffer& to, std::uint16_t endpoint, const Open& open);
 void add_sample(Buffer& to, std::uint16_t endpoint, std::uint8_t flags, const ClientSample& sample);
@@ -141,9 +142,9 @@ void add_welcome(Buffer& to, const Welcome& welcome);
 void add_opened(Buffer& to, std::uint16_t endpoint, const Opened& opened);
 void add_acknowledged(Buffer& to, std::uint16_t endpoint, std::uint64_t number);
 void add_delivered(Buffer& to, std::uint16_t endpoint, std::uint8_t flags, const Delivered& sample);
-/// Of `refused` and `goodbye`. A sentence that is too long loses its end.
+/// Appends a `refused` or `goodbye`. A sentence that is too long loses its end.
 void add_sentence(Buffer& to, FrameKind kind, std::uint16_t endpoint, std::string_view sentence);
-/// Of a kind without a body.
+/// Appends a frame of a kind without a body.
 void add_empty(Buffer& to, FrameKind kind, std::uint16_t endpoint = 0);
 
 }  // namespace dunlin::relay

@@ -78,7 +78,7 @@ std::size_t RelayPeers::poll() {
   return done + send();
 }
 
-/// Those that are gone have told nothing, and to those that have come all is told again.
+/// Forgets what relays have told that are gone; if new ones have come, tells them everything again.
 void RelayPeers::meet_members() {
   const Subgroup& subgroup = multicast_->subgroup();
   if (subgroup.generation() == generation_) return;

@@ -29,10 +29,10 @@ struct SharedTopic {
 /// The name and the order of a topic, which tell it from all others.
 [[nodiscard]] std::string topic_key(const std::string& name, const pubsub::OrderName& order);
 
-/// What one relay says of one topic.
+/// What one relay says about one topic.
 struct TopicShare {
-  bool uses = false;    // for clients of its own
-  bool cannot = false;  // it cannot be in the topic
+  bool uses = false;    // it uses the topic for its own clients
+  bool cannot = false;  // this relay cannot be in the topic
   friend bool operator==(const TopicShare&, const TopicShare&) = default;
 };
 
@@ -41,17 +41,18 @@ class RelayPeers {
   /// Asks to be among the group's relays. Throws Error.
   explicit RelayPeers(Group& group);
 
-  /// Tells what this member says from now on; the default value takes it back.
+  /// Tells the others what this member says about the topic from now on; a default value takes it
+  /// back.
   void tell(const SharedTopic& topic, const TopicShare& share);
-  /// Takes what the others have told, and sends what is to be told. Returns a number of things
-  /// done. Throws Error if this member cannot be among the relays.
+  /// Takes what the others have told, and sends what they are to be told. Returns how many things
+  /// were done. Throws Error if this member cannot be among the relays.
   std::size_t poll();
-  /// Grows when what others have told has changed, or the relays have.
+  /// A number that grows when what others have told has changed, or the relays have.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
 
   /// The topics that others use for their clients.
   [[nodiscard]] std::vector<SharedTopic> used_by_others() const;
-  /// The other relays of the group, without those that cannot be in that topic.
+  /// The names of the group's other relays, except those that cannot be in that topic.
   [[nodiscard]] std::vector<std::string> able_others(const std::string& key) const;
   [[nodiscard]] std::size_t count() const noexcept { return others_.size() + 1; }
   [[nodiscard]] bool joined() const noexcept { return multicast_->joined(); }
@@ -67,13 +68,14 @@ class RelayPeers {
   std::size_t send();
 
   Group& group_;
-  /// Names by rank: a relay that has started anew bears its name, and another rank.
+  /// Names of the other relays by rank: a relay that has started anew has its old name, and another
+  /// rank.
   std::map<Rank, std::string> others_;
-  std::uint64_t generation_ = 0;  // of the subgroup, that others_ is of
+  std::uint64_t generation_ = 0;  // the subgroup's, to which others_ belongs
   std::uint64_t changes_ = 0;
   bool is_all_told_ = true;
   std::map<std::string, Told> mine_;                  // by topic_key()
-  std::map<std::string, std::map<Rank, Told>> told_;  // by it, and by relay
+  std::map<std::string, std::map<Rank, Told>> told_;  // by topic_key(), then by relay
   std::unique_ptr<Multicast> multicast_;
 };
 

@@ -7,13 +7,13 @@
 #include "relay/frame.hpp"
 
 /// The bytes of one connection on their way: as they are, or within TLS 1.3 by the group's secret.
-/// No socket.
+/// It uses no socket.
 ///
 ///  RLY-9  With a secret, no content passes in either direction before the handshake has proved
 ///         that the other side knows the secret.
 namespace dunlin::relay {
 
-/// Takes and gives the bytes of a connection.
+/// Converts between a connection's content and the bytes of its socket.
 class Pipe {
  public:
   Pipe() = default;
@@ -21,14 +21,14 @@ class Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  /// Takes what arrived, and appends its content. False if the other side is not to be spoken to
-  /// any more: fault() says why.
+  /// Takes bytes that arrived, and appends their content. False if nothing may be exchanged with
+  /// the other side any more: fault() says why.
   [[nodiscard]] virtual bool receive(Bytes arrived, Buffer& content) = 0;
-  /// Content can be sent.
+  /// Whether content can be sent.
   [[nodiscard]] virtual bool open() const noexcept = 0;
-  /// Takes some of it, and returns how much: less than all if what waits is enough already.
+  /// Takes some of the content, and returns how many bytes: less than all if enough waits already.
   [[nodiscard]] virtual std::size_t send(Bytes content) = 0;
-  /// The bytes for the socket.
+  /// The bytes that the socket is to send.
   [[nodiscard]] virtual Bytes output() const noexcept = 0;
   virtual void was_sent(std::size_t bytes) = 0;
   [[nodiscard]] virtual std::string fault() const = 0;
@@ -36,7 +36,7 @@ class Pipe {
 
 [[nodiscard]] std::unique_ptr<Pipe> make_plain_pipe();
 
-/// The state that all connections of one side share. Thread-safe once made.
+/// The state that all connections of one side share. Thread-safe once it is made.
 class Secrets {
  public:
   Secrets() = default;
@@ -45,7 +45,8 @@ class Secrets {
   Secrets& operator=(const Secrets&) = delete;
   [[nodiscard]] virtual std::unique_ptr<Pipe> make_pipe(Side self) const = 0;
 };
-/// Null without a secret. Error if this build has no OpenSSL, or the secret is too short.
+/// Returns null without a secret. Throws Error if this build has no OpenSSL, or the secret is too
+/// short.
 [[nodiscard]] std::unique_ptr<Secrets> make_secrets(const std::string& secret);
 
 }  // namespace dunlin::relay

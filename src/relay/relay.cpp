@@ -18,16 +18,16 @@ namespace {
 
 constexpr int kEventsAtOnce = 256;
 constexpr int kAcceptsAtOnce = 64;
-constexpr std::uint32_t kPollsPerLook = 16;                // while sockets and topics are quiet
-constexpr std::uint64_t kRetryNs = 1'000'000;              // of what no event tells of
-constexpr std::uint64_t kSweepNs = 500'000'000;            // looks at what clients do not do
-constexpr std::uint64_t kLifeNs = 250'000'000;             // between unrequested pongs
-constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // until a client has said hello
+constexpr std::uint32_t kPollsPerLook = 16;      // between looks while sockets and topics are quiet
+constexpr std::uint64_t kRetryNs = 1'000'000;    // retry period for what no event tells of
+constexpr std::uint64_t kSweepNs = 500'000'000;  // period of the check for silent clients
+constexpr std::uint64_t kLifeNs = 250'000'000;   // between unrequested pongs
+constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // time for a client to say hello
 
-/// Of the epoll set: everything else is a client's number.
+/// The listener's number in the epoll set; all other numbers are those of clients.
 constexpr std::uint64_t kListenerTag = 0;
 
-/// Bytes that are not read would make the kernel throw away the last frames to the client.
+/// Reads all bytes: unread ones would make the kernel drop the last frames to the client.
 void drain(int socket) noexcept {
   std::array<std::byte, 4096> rest;
   for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
@@ -49,12 +49,12 @@ class Relay::State {
     Connection connection;
     Session session;
     std::uint64_t number = 0;
-    std::uint32_t interest = 0;  // events
+    std::uint32_t interest = 0;  // events of epoll
     bool over = false;
-    bool blocked = false;          // in State::blocked_
-    bool waits = false;            // in State::waiting_
-    std::uint64_t life_at_ns = 0;  // it is shown life, if it is blocked
-    std::uint64_t since_ns = 0;    // it came, or took something, or nothing waited for it
+    bool blocked = false;          // whether it is in State::blocked_
+    bool waits = false;            // whether it is in State::waiting_
+    std::uint64_t life_at_ns = 0;  // when a blocked client is sent a pong
+    std::uint64_t since_ns = 0;    // when it came, or last took something, or had nothing waiting
     std::uint64_t bytes_sent = 0;
   };
 
@@ -104,10 +104,10 @@ class Relay::State {
   std::uint32_t polls_until_look_ = 0;
   std::unordered_map<const Session*, Client*> by_session_;
   std::vector<std::uint64_t> blocked_;
-  std::vector<std::uint64_t> waiting_;  // to be attended to again soon
+  std::vector<std::uint64_t> waiting_;  // clients to be handled again soon
   std::vector<std::uint64_t> over_;
   std::uint64_t retry_at_ns_ = UINT64_MAX;
-  std::uint64_t life_at_ns_ = UINT64_MAX;  // of the first blocked client
+  std::uint64_t life_at_ns_ = UINT64_MAX;  // for the first blocked client
   std::uint64_t sweep_at_ns_ = 0;
 };
 
@@ -164,7 +164,7 @@ std::size_t Relay::State::poll() {
   return done;
 }
 
-/// The poll before a sleep, and the one after it, look at the sockets and the topics.
+/// The poll before a sleep, and the one after it, look at all sockets and topics.
 Waits Relay::State::waits() {
   polls_until_look_ = 0;
   return {.descriptors = {epoll_.get()}};
@@ -200,7 +200,7 @@ void Relay::State::accept() {
 }
 
 void Relay::State::take_in(Descriptor socket) {
-  // A host that is gone without a word is noticed.
+  // The kernel notices a host that is gone without a word.
   const int yes = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   auto client = std::make_unique<Client>(
@@ -222,7 +222,7 @@ void Relay::State::handle(Client& client, std::uint32_t events) {
   if (client.over) return;
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
     if (!client.connection.read()) {
-      proceed(client);  // what came before the end
+      proceed(client);  // handles frames that came before the end
       return lose(client, client.connection.why());
     }
     proceed(client);
@@ -238,7 +238,8 @@ void Relay::State::proceed(Client& client) {
     blocked_.push_back(client.number);
 }
 
-/// A client that comes back before its old connection is known to be broken takes its place.
+/// A client that comes back before its old connection is known to be broken replaces that
+/// connection.
 void Relay::State::displace(const Client& client) {
   for (const auto& [number, other] : clients)
     if (other.get() != &client && !other->over && other->session.greeted() &&
@@ -262,7 +263,7 @@ std::size_t Relay::State::proceed_blocked() {
   return done;
 }
 
-/// A client that waits long for an answer would take its relay for dead.
+/// Sends signs of life: a client that waits long for an answer would take its relay for dead.
 void Relay::State::show_life(std::uint64_t now_ns) {
   life_at_ns_ = UINT64_MAX;
   for (const std::uint64_t number : blocked_) {
@@ -312,7 +313,7 @@ void Relay::State::flush(Client& client) {
   if (!client.connection.write()) return lose(client, client.connection.why());
   if (client.session.closing() && client.connection.waiting() == 0)
     return lose(client, "the relay has ended it");
-  // Frames that had to wait until the queue was shorter.
+  // These frames had to wait until the queue was shorter.
   if (client.session.wants_input() && !client.connection.input().empty()) {
     proceed(client);
   }
@@ -335,7 +336,7 @@ void Relay::State::lose(Client& client, const std::string& why) {
   if (std::exchange(client.over, true)) return;
   if (!client.session.greeted()) ++counters.rejected;
   if (!why.empty()) last_parting = "client " + std::to_string(client.number) + ": " + why;
-  static_cast<void>(client.connection.write());  // what explains it, if it goes
+  static_cast<void>(client.connection.write());  // the farewell, if the socket takes it
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.connection.socket(), nullptr);
   shutdown(client.connection.socket(), SHUT_WR);
   over_.push_back(client.number);

@@ -4,7 +4,7 @@
 #include "fabric/rendezvous/tls.hpp"
 #include "relay/pipe.hpp"
 
-/// TLS 1.3 as at the rendezvous, with a key of its own.
+/// TLS 1.3 as at the rendezvous, with another key.
 namespace dunlin::relay {
 namespace {
 
@@ -60,7 +60,7 @@ class TlsSecrets final : public Secrets {
   }
 
  private:
-  /// Of no use at a rendezvous.
+  /// Derives a key that is of no use at a rendezvous.
   static std::string key_of(const std::string& secret) {
     const rendezvous::Digest key =
         rendezvous::derived_key(rendezvous::bytes_of(secret), kSecretLabel);

@@ -10,7 +10,7 @@
 namespace dunlin::relay {
 namespace {
 
-constexpr std::size_t kFramesAtOnce = 64;            // then others have their turn
+constexpr std::size_t kFramesAtOnce = 64;  // frames of one client, before others have their turn
 constexpr std::uint32_t kStoredSamplesAhead = 1024;  // in the reader of a client that catches up
 
 }  // namespace
@@ -38,21 +38,21 @@ class Session::Endpoint final : public ClientEndpoint {
   Open open;
   std::shared_ptr<RelayTopic> topic;
   bool begun = false;
-  std::string why_over;  // it is to be ended
+  std::string why_over;  // why it is to be ended; empty: it is not
 
-  // A writer's.
+  // These two are for a writer.
   std::uint64_t delivered = 0;
   std::uint64_t acknowledged = 0;
   std::uint64_t published = 0;  // 0: no sample has come yet
 
-  // A reader's.
-  pubsub::AnyReader stored;  // while it catches up
+  // The others are for a reader.
+  pubsub::AnyReader stored;  // set while the reader catches up
   std::uint64_t position = 0;
   std::uint64_t seen =
       0;  // it was given, or was not to be given, all from where it began up to here
-  std::uint64_t passed = 0;   // of them, those not to be given, since the last one that was given
+  std::uint64_t passed = 0;   // positions since the last given sample that were not to be given
   std::uint64_t lost = 0;     // SampleLostStatus::total_count of `stored`
-  std::uint64_t missing = 0;  // of the stored ones, those that a trim of a log took
+  std::uint64_t missing = 0;  // stored samples that a trim of a log removed
   std::uint32_t skipped = 0;
 
  private:
@@ -60,11 +60,12 @@ class Session::Endpoint final : public ClientEndpoint {
   std::uint16_t number_;
 };
 
-/// RLY-6
+/// RLY-6: gives a sample to the client, or skips it.
 void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub::SampleInfo& info) {
   DUNLIN_ASSERT(begun, "RLY-7: a subscription has its place before it is given samples");
   if (info.position <= position || !why_over.empty()) return;
-  // Samples of a writer that does not own its instance, and stored ones that have gone.
+  // Skipped positions are those of writers that do not own their instances, and of stored samples
+  // that are gone.
   if (seen != 0) passed += info.position - seen - 1;
   passed -= std::min(passed, std::exchange(missing, 0));
   position = seen = info.position;
@@ -129,7 +130,7 @@ std::size_t Session::proceed() {
   return count;
 }
 
-/// RLY-8
+/// RLY-8: ends the connection of a client that broke the protocol.
 void Session::break_off(const std::string& mistake) {
   ++place_.counters.damaged;
   say_goodbye("the client has broken the protocol: " + mistake);
@@ -154,7 +155,7 @@ void Session::handle(const Frame& frame) {
     case FrameKind::sample:
       return handle_sample(frame);
     case FrameKind::close:
-      // One that the relay has ended by itself was answered then.
+      // An endpoint that the relay has ended by itself was answered then.
       if (frame.header.endpoint < endpoints_.size() && endpoints_[frame.header.endpoint])
         end(frame.header.endpoint, "its client has closed it");
       return;
@@ -192,11 +193,11 @@ void Session::handle_open(const Frame& frame) {
   mark_due();
 }
 
-/// RLY-3
+/// RLY-3: publishes a sample.
 void Session::handle_sample(const Frame& frame) {
   const std::uint16_t number = frame.header.endpoint;
   Endpoint* const endpoint = number < endpoints_.size() ? endpoints_[number].get() : nullptr;
-  // One that was ended, and its client does not know yet.
+  // The frame is for an endpoint that was ended, which its client does not know yet.
   if (endpoint == nullptr || !endpoint->why_over.empty()) return;
   const auto sample = read_sample(frame);
   if (!endpoint->open.writes || !endpoint->begun || !sample)
@@ -270,7 +271,7 @@ bool Session::attend(Endpoint& endpoint) {
     end(endpoint.number(), std::string(endpoint.why_over));
     return false;
   }
-  // RLY-10
+  // RLY-10: the client may be told only then.
   const bool may_be_told = endpoint.begun && endpoint.topic->is_safe();
   if (endpoint.delivered > endpoint.acknowledged && may_be_told && !is_full()) {
     endpoint.acknowledged = endpoint.delivered;
@@ -280,7 +281,7 @@ bool Session::attend(Endpoint& endpoint) {
     endpoint.topic->add_waiting(endpoint);
   else if (!endpoint.begun)
     place_.topics.await(endpoint.open.topic, endpoint);
-  // A full queue is told by its socket; nothing tells of stored samples.
+  // The socket tells of a queue that is full; nothing tells of stored samples.
   return endpoint.stored && !is_full();
 }
 
@@ -324,7 +325,7 @@ void Session::begin(Endpoint& endpoint) {
       opened.number = endpoint.delivered;
       topic.add_writer(id_, endpoint);
     } else {
-      // RLY-7
+      // RLY-7: the reader goes on behind its position, if that is one in this topic.
       const bool goes_on =
           open.after_beginning == what.beginning() && what.qos().level != pubsub::Level::unordered;
       endpoint.position = goes_on ? open.after_position : 0;
@@ -341,8 +342,8 @@ void Session::begin(Endpoint& endpoint) {
   }
 }
 
-/// Samples that were delivered before this connection published any, and a reader's place in the
-/// topic, come from an earlier connection.
+/// Counts a connection as resumed if samples were delivered before it published any, or a reader
+/// brings its position in the topic: both come from an earlier connection.
 void Session::count_if_resumed(const Endpoint& endpoint) {
   const bool comes_back = endpoint.open.writes ? endpoint.delivered > 0 && !published_
                                                : endpoint.open.after_beginning != 0;
@@ -350,8 +351,8 @@ void Session::count_if_resumed(const Endpoint& endpoint) {
   ++place_.counters.resumed;
 }
 
-/// Once a reader has all stored samples, it goes on with new ones, like all others: as nothing is
-/// delivered meanwhile, without gap or duplicate.
+/// Gives stored samples. Once a reader has all of them, it goes on with new samples, like all other
+/// readers: as nothing is delivered meanwhile, there is neither gap nor duplicate.
 void Session::give_stored(Endpoint& endpoint) {
   const pubsub::SampleLostStatus lost = endpoint.stored.sample_lost_status();
   const bool dropped = lost.dropped;

@@ -12,7 +12,8 @@
 #include "relay/counters.hpp"
 #include "relay/topics.hpp"
 
-/// A relay's service of one client. It reads and writes the connection's buffers, and no socket.
+/// A relay's service for one client. It reads and writes the connection's buffers, and uses no
+/// socket.
 ///
 ///  RLY-2  A number is acknowledged when the topic has delivered it here, or a higher one.
 ///  RLY-3  The samples of one connection and topic are published in the order of their numbers,
@@ -31,8 +32,8 @@ struct SessionPlace {
   RelayTopics& topics;
   const RelayOptions& options;
   SharedCounters& counters;
-  std::string name;                // of the member
-  std::vector<Session*> due = {};  // that have something to do
+  std::string name;                // the member's name
+  std::vector<Session*> due = {};  // sessions that have something to do
 };
 
 class Session {
@@ -42,27 +43,27 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Does what the frames that have come ask for. Returns how many.
+  /// Executes the frames that have come. Returns how many.
   std::size_t proceed();
   /// Does what has become possible: endpoints begin, are acknowledged, and are given samples.
-  /// Returns whether it has to be called again soon, although nothing says so.
+  /// Returns whether it has to be called again soon although no event will say so.
   [[nodiscard]] bool attend();
-  /// Endpoints whose topic is over are ended.
+  /// Ends endpoints whose topic is over.
   void check_topics();
-  /// While the client is held back, nothing answers its pings: it is sent a pong unasked.
+  /// Sends a pong unasked: while the client is held back, nothing answers its pings.
   void show_life();
-  /// The client is told why, and the connection ends.
+  /// Tells the client why, and ends the connection.
   void say_goodbye(const std::string& why);
 
   [[nodiscard]] const ClientId& id() const noexcept { return id_; }
   [[nodiscard]] bool greeted() const noexcept { return greeted_; }
   [[nodiscard]] bool blocked() const noexcept { return blocked_; }
-  /// Once what waits is sent, the connection is to be closed.
+  /// Whether the connection is to be closed once the waiting bytes are sent.
   [[nodiscard]] bool closing() const noexcept { return closing_; }
   [[nodiscard]] bool wants_input() const noexcept { return !closing_ && !blocked_ && !is_full(); }
   void mark_due();
 
-  bool is_due = false;  // it is in SessionPlace::due
+  bool is_due = false;  // whether it is in SessionPlace::due
 
  private:
   class Endpoint;
@@ -87,8 +88,8 @@ class Session {
   bool greeted_ = false;
   bool blocked_ = false;
   bool closing_ = false;
-  bool resumed_ = false;    // counted as one that had been at a relay before
-  bool published_ = false;  // a sample of this connection
+  bool resumed_ = false;    // counted as a client that had been at a relay before
+  bool published_ = false;  // whether this connection has published a sample
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  // by number
 };
 

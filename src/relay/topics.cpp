@@ -14,11 +14,11 @@
 namespace dunlin::relay {
 namespace {
 
-/// So that clients that come back, as to a relay of which the other one died, find the topic: by
-/// default, a client notices within some 9 s that its relay is silent, and that another one does
-/// not answer.
+/// How long a topic without clients stays, so that clients find it that come back, for example
+/// because another relay died: by default, a client notices within some 9 s that its relay is
+/// silent, and that another one does not answer.
 constexpr std::uint64_t kLingerNs = 30'000'000'000;
-constexpr std::uint64_t kAgainNs = 1'000'000'000;  // until it tries to be in a topic again
+constexpr std::uint64_t kAgainNs = 1'000'000'000;  // until the relay tries again to be in a topic
 constexpr std::string_view kPlain = " plain ";
 constexpr std::size_t kShownTypeBytes = 200;
 
@@ -37,8 +37,8 @@ std::string describe_qos(const pubsub::TopicQos& qos) {
   return text;
 }
 
-/// "NAME final", "NAME appendable", and of a plain type " plain BYTES" behind that; then a line for
-/// each member.
+/// Whether the text begins with a head line "NAME final" or "NAME appendable", for a plain type
+/// followed by " plain BYTES"; then comes a line for each member.
 bool has_good_head(const std::string& type_text) {
   const std::size_t end = type_text.find('\n');
   if (end == std::string::npos || end + 1 == type_text.size() || !type_text.ends_with('\n'))
@@ -104,7 +104,8 @@ RelayTopic::Ready RelayTopic::prepare(const Open& open, std::string& why) {
   return open.writes ? prepare_writer(open.type_text, open.type_name, why) : prepare_reader(why);
 }
 
-/// A topic without a type takes that of the client. The relay's writer announces it.
+/// Decides on the type: a topic without a type takes the client's, which the relay's writer
+/// announces.
 RelayTopic::Ready RelayTopic::prepare_type(const Open& open, std::string& why) {
   const std::string& has = topic_.type_text();
   if (has.empty()) {
@@ -136,11 +137,11 @@ RelayTopic::Ready RelayTopic::prepare_writer(const std::string& type_text,
   }
   why = writer_.why_refused();
   if (why.empty()) return writer_.ready() ? Ready::yes : Ready::not_yet;
-  writer_ = {};  // another member was faster, with another type
+  writer_ = {};  // another member announced another type first
   return Ready::refused;
 }
 
-/// One reader serves all subscriptions that have what is stored already, or do not want it.
+/// One reader serves all subscriptions that have the stored samples already, or do not want them.
 RelayTopic::Ready RelayTopic::prepare_reader(std::string& why) {
   if (!live_) {
     pubsub::DataReaderQos qos;
@@ -186,7 +187,8 @@ pubsub::WriteResult RelayTopic::publish(const ClientId& client, std::uint8_t fla
                                   : writer_.write(&sample_, stamp);
 }
 
-/// A change that earlier ones have not been told yet wakes this one, too.
+/// Adds a waiting endpoint. A change that earlier endpoints have not been told of yet wakes it,
+/// too.
 void RelayTopic::add_waiting(ClientEndpoint& endpoint) {
   if (waiting_.empty()) seen_ = condition();
   if (std::ranges::find(waiting_, &endpoint) == waiting_.end()) waiting_.push_back(&endpoint);
@@ -220,7 +222,7 @@ void RelayTopic::look(const std::vector<std::string>* others) {
     if (is_safe_ && !was_safe)
       for (const auto& [client, writer] : writers_) writer->wake();
   }
-  // Other relays wait for the reader of this one.
+  // Other relays wait for the reader of this relay.
   std::string why;
   if (!live_ && topic_.joined() && why_over().empty()) static_cast<void>(prepare_reader(why));
   if (waiting_.empty()) return;
@@ -242,7 +244,8 @@ void RelayTopics::refresh_infos() {
   infos_as_of_ = changes;
 }
 
-/// A client that gives no policies means the topic without an order, if there is one.
+/// The topic that a client means; without policies, it means the topic without an order, if there
+/// is one.
 const pubsub::TopicInfo* RelayTopics::info_of(const std::string& name,
                                               const std::optional<pubsub::TopicQos>& qos) {
   refresh_infos();
@@ -317,7 +320,8 @@ void RelayTopics::stop_waiting(const std::string& name, ClientEndpoint& endpoint
     if (it->second == &endpoint) return static_cast<void>(awaited_.erase(it));
 }
 
-/// Where samples have no order, members have no common place in the topic: it is not shared.
+/// Tells the other relays of the topic. An unordered topic is not shared, because its members have
+/// no common position in it.
 void RelayTopics::tell(const RelayTopic& topic) {
   if (!orders_samples(topic.shared().qos)) return;
   peers_.tell(topic.shared(), {.uses = topic.is_used, .cannot = !topic.why_over().empty()});
@@ -360,7 +364,7 @@ std::size_t RelayTopics::look() {
   return done;
 }
 
-/// RLY-10
+/// RLY-10: joins the topics that other relays' clients use.
 void RelayTopics::share_topics() {
   for (const auto& [key, topic] : topics_) topic->is_used_elsewhere = false;
   const std::vector<SharedTopic> unable_before = std::exchange(unable_, {});
@@ -380,7 +384,7 @@ void RelayTopics::share_topics() {
       peers_.tell(shared, {.cannot = true});
     }
   }
-  // Those that are unable still have been told so.
+  // Topics that this member still cannot be in were reported before.
   for (const SharedTopic& shared : unable_before) {
     const std::string key = topic_key(shared.name, shared.qos.order);
     if (const auto found = topics_.find(key); found != topics_.end())
@@ -394,7 +398,8 @@ void RelayTopics::share_topics() {
 
 std::uint64_t RelayTopics::let_go(std::uint64_t now_ns) {
   std::uint64_t due_ns = UINT64_MAX;
-  // When it is over that this is so; since `since_ns`, which is set if it begins, or 0.
+  // Whether the condition has lasted for kLingerNs. Sets `since_ns` when it begins, or to 0 if it
+  // does not hold.
   const auto lasts = [&](bool is_so, std::uint64_t& since_ns) {
     if (!is_so) return since_ns = 0, false;
     if (since_ns == 0) since_ns = std::max<std::uint64_t>(now_ns, 1);
@@ -408,7 +413,7 @@ std::uint64_t RelayTopics::let_go(std::uint64_t now_ns) {
     const bool is_needed_elsewhere = !lasts(!topic.is_used_elsewhere, topic.not_elsewhere_ns);
     tell(topic);
     bool goes = !topic.is_used && !is_needed_elsewhere;
-    if (topic.over_since_ns != 0) {  // its place is for a new one
+    if (topic.over_since_ns != 0) {  // its place is for a new topic
       goes = now_ns - topic.over_since_ns >= kAgainNs;
       if (goes) peers_as_of_ = UINT64_MAX;
       due_ns = std::min(due_ns, topic.over_since_ns + kAgainNs);

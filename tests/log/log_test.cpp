@@ -191,7 +191,7 @@ TEST(Log, RefusesNamesThatItsHeaderHasNoRoomFor) {
   EXPECT_NO_THROW(Log(disk.open("c"), {.name = std::string(kMaxNameBytes, 'x')}));
 }
 
-// --- group commit -------------------------------------------------------------------------------
+// --- group commit --------------------------------------------------------------------------------
 
 TEST(GroupCommit, CommitsTogetherWhatCameMeanwhile) {
   SimulatedDisk disk(1);

@@ -11,7 +11,7 @@ namespace {
 
 using test::contains;
 
-// --- the rules, one by one ----------------------------------------------------------------------
+// --- the rules, one by one -----------------------------------------------------------------------
 
 LogReport report(std::string member, std::vector<LoggedView> views, std::uint64_t next) {
   return {.member = std::move(member),
@@ -171,7 +171,7 @@ TEST(Restart, KnowsAViewThatHasMessages) {
   EXPECT_TRUE(has_begun_view(report("a", log.views, 23), 21));
 }
 
-// --- by quorum ----------------------------------------------------------------------------------
+// --- by quorum -----------------------------------------------------------------------------------
 
 std::string refusal_by_quorum(const std::vector<LogReport>& reports) {
   return choose_log_by_quorum(reports).refusal;

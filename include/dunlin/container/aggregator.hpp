@@ -27,8 +27,8 @@ namespace dunlin {
 
 struct AggregatorOptions {
   std::string name;              // the same at all members
-  std::uint32_t elements = 256;  // of a batch
-  std::uint32_t batches = 4;     // to one target that may be under way at once
+  std::uint32_t elements = 256;  // elements in one batch
+  std::uint32_t batches = 4;     // batches that may be under way to one target
 };
 
 namespace container {
@@ -42,8 +42,8 @@ struct AggregatorSpec {
 
 /// The result of a handler for a batch.
 struct Handled {
-  std::size_t taken = 0;      // elements; the rest comes again
-  std::uint64_t refused = 0;  // of those taken: how many could not be used, for refused()
+  std::size_t taken = 0;      // elements taken; the rest comes again
+  std::uint64_t refused = 0;  // how many taken elements could not be used, for refused()
 };
 
 struct AggregatorState;
@@ -53,13 +53,13 @@ class AggregatorCore {
   using Handler =
       std::function<Handled(Rank from, std::span<const std::byte> elements, std::size_t count)>;
 
-  /// Throws Error.
+  /// The constructor throws Error.
   AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler);
   ~AggregatorCore();
   AggregatorCore(const AggregatorCore&) = delete;
   AggregatorCore& operator=(const AggregatorCore&) = delete;
 
-  /// Room for the next element, which is pushed by that; null, if there is none now.
+  /// Reserves room for the next element, which counts as pushed then; null if there is no room now.
   [[nodiscard]] std::byte* push(Rank to) noexcept;
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] std::uint64_t refused() const noexcept;
@@ -77,7 +77,7 @@ class AggregatorWait final : public ContainerOperation {
   ~AggregatorWait() override { abandon(); }
   void for_room(Rank to) noexcept;
   void for_all() noexcept;
-  /// Waits for the end.
+  /// Waits until the operation ends.
   AggregatorWait& outcome(std::uint64_t timeout_ns = remote::kForever) {
     wait(timeout_ns);
     return *this;
@@ -110,7 +110,7 @@ class Aggregator {
   /// Takes some of the elements, from the first on.
   using BatchHandler = std::function<container::Handled(Rank from, std::span<const T> elements)>;
 
-  /// Does not wait for the other members; throws Error. The handler is called with each element.
+  /// Calls `handler` with each element. Does not wait for the other members; throws Error.
   Aggregator(Containers& containers, const AggregatorOptions& options,
              std::function<void(Rank from, const T&)> handler)
       : Aggregator(containers, options,
@@ -119,7 +119,7 @@ class Aggregator {
                      for (const T& element : elements) each(from, element);
                      return {.taken = elements.size()};
                    })) {}
-  /// The same with a handler of many, which may stop before the last.
+  /// Calls `handler` with many elements at once; it may stop before the last one.
   Aggregator(Containers& containers, const AggregatorOptions& options, BatchHandler handler)
       : room_(options.elements),
         core_(containers,
@@ -134,13 +134,14 @@ class Aggregator {
               }),
         wait_(core_) {}
 
-  /// Whether there was room: else poll, and push again. Elements for a lost member are dropped.
+  /// Returns whether there was room: if not, poll, and push again. Drops elements for a lost
+  /// member.
   [[nodiscard]] bool push(Rank to, const T& element) noexcept {
     std::byte* const at = core_.push(to);
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));
     return at != nullptr || core_.lost(to);
   }
-  /// Waits until there is room; `lost` if the member is.
+  /// Waits until there is room, and pushes; returns `lost` if the target is lost.
   remote::Status add(Rank to, const T& element) {
     while (!push(to, element)) {
       wait_.for_room(to);
@@ -154,7 +155,7 @@ class Aggregator {
     wait_.for_all();
     return wait_.wait(timeout_ns);
   }
-  /// The same, to be waited for later.
+  /// Begins a flush() that the caller waits for later.
   [[nodiscard]] container::AggregatorWait& begin_flush() noexcept {
     wait_.for_all();
     return wait_;

@@ -19,18 +19,18 @@ struct CalibrationState;
 ///     if (rank == 0) containers.set_costs(calibration.measure(1));  // the others poll
 class Calibration {
  public:
-  /// Does not wait for the other members; throws Error.
+  /// Makes a calibration. Does not wait for the other members; throws Error.
   explicit Calibration(Containers& containers);
   ~Calibration();
   Calibration(const Calibration&) = delete;
   Calibration& operator=(const Calibration&) = delete;
 
-  /// Waits while it measures: medians of `batches` batches of some round trips each; on shared
-  /// memory, 100 take some milliseconds. All but shared_word_ns. Throws Error if `target` is this
-  /// member, or is lost.
+  /// Waits while it measures all costs but shared_word_ns: medians of `batches` batches of some
+  /// round trips each; on shared memory, 100 batches take some milliseconds. Throws Error if
+  /// `target` is this member, or is lost.
   [[nodiscard]] ComponentCosts measure(Rank target, std::uint32_t batches = 100);
-  /// A fetch-and-add on one word of `target`, to which others may add meanwhile. If n members call
-  /// it at once, shared_word_ns is (the mean result - fetch_add_ns) / (n - 1).
+  /// Measures a fetch-and-add on a word of `target`, to which other members may add meanwhile. If n
+  /// members call this at once, shared_word_ns is (the mean result - fetch_add_ns) / (n - 1).
   [[nodiscard]] double measure_shared_word(Rank target, std::uint32_t batches = 100);
 
  private:

@@ -19,8 +19,8 @@
 namespace dunlin {
 
 struct ContainersOptions {
-  std::uint32_t channel = kContainerChannel;  // differ, if a fabric has several
-  ComponentCosts costs = {};                  // of the fabric; 0: not measured, see cost.hpp
+  std::uint32_t channel = kContainerChannel;  // must differ if a fabric has several Containers
+  ComponentCosts costs = {};                  // the fabric's costs; 0: not measured, see cost.hpp
 };
 
 namespace container {
@@ -34,9 +34,10 @@ struct CheckDeleter {
 
 class Containers {
  public:
-  /// Stops when any member fails. Does not wait for the other members. Throws Error.
+  /// The containers stop when any member fails. Does not wait for the other members. Throws Error.
   explicit Containers(Fabric& fabric, ContainersOptions options = {});
-  /// Goes on as its membership does. The progress must outlive this; this outlives its containers.
+  /// The containers go on as the membership of `progress` does. The progress must outlive this
+  /// object, which outlives its containers.
   explicit Containers(remote::Progress& progress, ContainersOptions options = {});
   ~Containers();
   Containers(const Containers&) = delete;
@@ -48,11 +49,11 @@ class Containers {
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
   [[nodiscard]] const ComponentCosts& costs() const noexcept;
   void set_costs(const ComponentCosts& costs) noexcept;
-  /// The last two calls that contradicted each other, on containers that are `checked`: a sentence,
-  /// or nothing.
+  /// A sentence about the last two calls on a `checked` container that contradicted each other;
+  /// empty: there were none.
   [[nodiscard]] const std::string& broken_promise() const noexcept;
-  /// The last member whose part of a container was made with other options, which all must give
-  /// alike, and what differs: a sentence, or nothing. Calls on that part end with `refused`.
+  /// A sentence that names the last member whose part of a container has other options than ours,
+  /// and what differs; empty: there is none. Calls on that part end with `refused`.
   [[nodiscard]] const std::string& why_refused() const noexcept;
 
   // --- for containers ----------------------------------------------------------------------------
@@ -71,35 +72,35 @@ class ContainerOperation : public remote::InFlight {
  protected:
   explicit ContainerOperation(container::Hub& hub) noexcept;
 
-  /// Ends the call; of a checked container, once it is retracted.
+  /// Ends the call; the call of a checked container ends once it is retracted.
   void finish(remote::Status status) noexcept {
     if (check_ != nullptr) return finish_checked(status);
     end(status);
   }
-  // Of a checked container; src/container/check.hpp says how.
+  // A checked container begins its check here; src/container/check.hpp says how.
   void begin_check(Rank home, std::uint32_t call, Promise promise) noexcept;
   [[nodiscard]] bool passes_check() noexcept;
   void give_up_check() noexcept;
   /// Whether nothing of the check has been posted yet.
   [[nodiscard]] bool check_not_begun() const noexcept;
 
-  /// Rests before a further attempt of a call that failed: attempts at every poll would keep
-  /// others, and the group that agrees on a death, from the queue to the home. Each rest is twice
-  /// as long as the one before, up to `longest_ns`; or longer, if the attempt took long.
+  /// Begins a backoff before a failed call is tried again: attempts at every poll would keep
+  /// others, and the group that agrees on a death, from the queue to the home. Each backoff is
+  /// twice as long as the last one, up to `longest_ns`; or longer, if the attempt took long.
   void begin_rest(std::uint64_t longest_ns) noexcept;
   [[nodiscard]] bool rests() noexcept;
   void forget_rests() noexcept { rest_ns_ = resume_at_ns_ = resumed_at_ns_ = 0; }
 
-  /// The answer of another member.
+  /// Called with the answer of another member.
   virtual void replied(remote::Status status, bool flag,
                        std::span<const std::byte> content) noexcept = 0;
 
   container::Hub& hub_;
-  std::uint64_t call_ = 0;           // of a request that is not answered yet
-  std::size_t posted_ = 0;           // operations of a batch that was not taken as a whole
-  std::uint64_t rest_ns_ = 0;        // the last one
-  std::uint64_t resume_at_ns_ = 0;   // 0: it does not rest
-  std::uint64_t resumed_at_ns_ = 0;  // after the last rest; 0: there was none
+  std::uint64_t call_ = 0;           // names the request while it is not answered
+  std::size_t posted_ = 0;           // operations posted from a batch that was taken in part
+  std::uint64_t rest_ns_ = 0;        // the last backoff
+  std::uint64_t resume_at_ns_ = 0;   // 0: no backoff is under way
+  std::uint64_t resumed_at_ns_ = 0;  // when the last backoff ended; 0: there was none
   bool answered_ = false;
   remote::Status answer_ = remote::Status::ok;
   std::unique_ptr<container::Check, container::CheckDeleter> check_;  // if promises are checked

@@ -18,57 +18,57 @@ namespace dunlin {
 /// The costs that `dunlin calibrate` measures, in nanoseconds: medians of round trips with another
 /// member.
 struct ComponentCosts {
-  double read_ns = 0;          // of 8 bytes
-  double write_ns = 0;         // of 8 bytes, until it is placed
+  double read_ns = 0;          // a read of 8 bytes
+  double write_ns = 0;         // a write of 8 bytes, until it is placed
   double compare_swap_ns = 0;  // on words that no other member uses
   double fetch_add_ns = 0;
-  double message_ns = 0;  // a request and its reply, of a member that polls all the time
-  double byte_ns = 0;     // of each further byte of a read or write
+  double message_ns = 0;  // a request and its reply, if the other member polls all the time
+  double byte_ns = 0;     // each further byte of a read or write
   double message_byte_ns = 0;
-  double batched_ns = 0;      // of a second operation in a batch
-  double shared_word_ns = 0;  // that each further client adds to an atomic on one word
+  double batched_ns = 0;      // a second operation in a batch
+  double shared_word_ns = 0;  // what each further client adds to an atomic on one word
 
   [[nodiscard]] bool measured() const noexcept { return read_ns > 0 && message_ns > 0; }
 };
 
-/// Throws Error if the file cannot be read, or is not of `dunlin calibrate`.
+/// Throws Error if the file cannot be read, or was not written by `dunlin calibrate`.
 [[nodiscard]] ComponentCosts load_costs(const std::string& file);
-/// As JSON, with the fabric and the machine on which it was measured.
+/// The costs as JSON, with the fabric and the machine on which they were measured.
 [[nodiscard]] std::string text_of(const ComponentCosts& costs, const std::string& measured_on);
 
 enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
 inline constexpr std::size_t kCalls = 6;
 [[nodiscard]] std::string_view name_of(Call call) noexcept;
 
-/// The conditions of a call.
+/// The conditions under which a call is made.
 struct Situation {
   Promise promise = Promise::both;
-  double load = 0.5;   // of a map: keys for each slot; of a part that has grown, of its last table
-  double tables = 1;   // of a part: those before the last are full
-  double clients = 1;  // that make such calls on this container at the same time
-  double bytes = 32;   // of the slot, or of all slots that are pushed or popped
-  double count = 1;    // elements of the call
-  double wait_ns = 0;  // until the target polls: the mean residual of its poll intervals
+  double load = 0.5;   // of a map: keys for each slot; if a part has grown, in its last table
+  double tables = 1;   // tables of a map's part: those before the last are full
+  double clients = 1;  // members that make such calls on this container at once
+  double bytes = 32;   // bytes of the slot, or of all slots that are pushed or popped
+  double count = 1;    // elements in the call
+  double wait_ns = 0;  // mean time until the target polls
 };
 
-/// Part of a prediction: so many of a component.
+/// One term of a prediction: how many times a component cost counts.
 struct CostTerm {
   std::string component;
   double count;
   double each_ns;
 };
 
-/// Without allocation.
+/// Predicts the time of a call in nanoseconds, without allocation.
 [[nodiscard]] double predict_ns(const ComponentCosts& costs, Call call, Style style,
                                 const Situation& situation) noexcept;
-/// The same, as the sum of its terms.
+/// The terms whose sum is predict_ns().
 [[nodiscard]] std::vector<CostTerm> explain(const ComponentCosts& costs, Call call, Style style,
                                             const Situation& situation);
-/// A message is the cheaper style if its target polls within less than this, on average; 0 or less
-/// if it never is. The situation's own wait does not count.
+/// If the target polls within less than this on average, a message is cheaper than one-sided
+/// access; 0 or less: a message never is. The situation's own wait does not count.
 [[nodiscard]] double longest_wait_ns(const ComponentCosts& costs, Call call,
                                      Situation situation) noexcept;
-/// Style::one_sided, as long as nothing is measured.
+/// The style with the lower prediction; Style::one_sided as long as nothing is measured.
 [[nodiscard]] Style cheaper_style(const ComponentCosts& costs, Call call,
                                   const Situation& situation) noexcept;
 

@@ -21,14 +21,17 @@ namespace dunlin {
 
 struct MapOptions {
   std::string name;         // the same at all members
-  std::uint32_t slots = 0;  // of each member's part; some 1.3 for each key that it will hold
+  std::uint32_t slots = 0;  // in each member's part; some 1.3 for each key that it will hold
   Style style = Style::automatic;
-  std::uint32_t key_bytes = 0;     // most bytes of a key, and of a value, if their sizes vary
-  std::uint32_t value_bytes = 0;   // (ContainerTrait): a slot has room for as many, but for a pool
-  bool checked = false;            // find calls that break a promise: slow, for tests of programs
-  std::uint32_t grow_to = 0;       // most slots of a part, which grows up to that; 0: it does not
-  std::size_t pool_bytes = 0;      // of each member, for values that are too long for a slot
-  std::uint32_t inline_bytes = 0;  // with a pool: that a slot has room for; 0: what its lines have
+  /// Most bytes of a key, and of a value, if their sizes vary (ContainerTrait). A slot has room for
+  /// as many, unless the map has a pool.
+  std::uint32_t key_bytes = 0;
+  std::uint32_t value_bytes = 0;  // see key_bytes
+  bool checked = false;           // find calls that break a promise: slow, for tests of programs
+  std::uint32_t grow_to = 0;      // a part grows up to so many slots; 0: it does not grow
+  std::size_t pool_bytes = 0;     // each member's pool, for values too long for a slot
+  /// With a pool: bytes of a value for which a slot has room; 0: what the slot's lines leave.
+  std::uint32_t inline_bytes = 0;
 };
 
 namespace container {
@@ -39,7 +42,7 @@ concept Addable = std::is_unsigned_v<V> &&(sizeof(V) == 4 || sizeof(V) == 8);
 template <class V>
 inline constexpr std::uint32_t kBytesOf = packed_bytes<V>(0);
 
-/// Room for a key, its value, and the slots that a search reads.
+/// Memory in the operation for a key, its value, and the slots that a search reads.
 template <class K, class V>
 class MapRoom {
   static constexpr std::size_t kPayload = kBytesOf<K> + kBytesOf<V>;
@@ -58,7 +61,7 @@ class MapRoom {
       std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)> window_;
 };
 
-/// The same for sizes that the map's options say: on the heap.
+/// On the heap: memory for a key, a value and slots whose sizes only the map's options say.
 template <class K, class V>
 requires(VariableSize<K> || VariableSize<V>) class MapRoom<K, V> {
  public:
@@ -100,18 +103,18 @@ class TypedMapOperation final
   }
   ~TypedMapOperation() override { this->abandon(); }
 
-  /// Waits for the end.
+  /// Waits until the call ends.
   TypedMapOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
     this->wait(timeout_ns);
     return *this;
   }
-  /// Of a find or insert that found the key.
+  /// The value that a find or insert found with the key.
   [[nodiscard]] V value() const noexcept(!VariableSize<V>) {
     if constexpr (VariableSize<V>)
       if (this->is_pooled()) return ContainerTrait<V>::value(this->pooled_value());
     return unpack<V>(room_.payload() + room_.key_bytes(), room_.value_bytes());
   }
-  /// An insert that found no such key.
+  /// Whether an insert added the key, because the map had no such key.
   [[nodiscard]] bool inserted() const noexcept { return this->ok() && !this->found(); }
   TypedMapOperation& await_resume() noexcept { return *this; }
 
@@ -161,18 +164,19 @@ class HashMap {
   HashMap(Containers& containers, const MapOptions& options)
       : core_(containers, spec_of(options)) {}
 
-  /// Changes nothing if the key is there: then it is found(), with its value.
+  /// Adds the key. If the map has the key already, changes nothing: found() is true then, and
+  /// value() is its value.
   [[nodiscard]] Operation insert(const K& key, const V& value, Promise promise = Promise::both,
                                  Style style = Style::automatic) {
     return begun(container::MapCall::insert, key, &value, promise, style);
   }
-  /// Inserts, or writes the value in place.
+  /// Inserts the key, or writes the value of a key that is there in place.
   [[nodiscard]] Operation assign(const K& key, const V& value, Promise promise = Promise::both,
                                  Style style = Style::automatic) {
     return begun(container::MapCall::assign, key, &value, promise, style);
   }
-  /// Adds to the value of an unsigned integer in place, or inserts it; value() is the sum. With
-  /// half_written, the former value is unknown: `assign` repairs that.
+  /// Adds to the unsigned integer under the key in place, or inserts it; value() is the sum. If the
+  /// call ends with half_written, the former value is unknown: `assign` repairs that.
   [[nodiscard]] Operation add(const K& key, const V& value, Promise promise = Promise::both,
                               Style style = Style::automatic) requires container::Addable<V> {
     return begun(container::MapCall::add, key, &value, promise, style);
@@ -186,7 +190,8 @@ class HashMap {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  /// The same with an operation of the caller's, which is not under way: many times.
+  /// An operation of the caller's for many calls; each of the functions below needs one that is not
+  /// under way.
   [[nodiscard]] Operation operation() { return Operation(core_); }
   void insert(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
               Style style = Style::automatic) noexcept {
@@ -209,8 +214,8 @@ class HashMap {
     op.run(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  /// Inserts all, with many under way at once; waits. The first error, or ok; the rest is inserted
-  /// in any case.
+  /// Inserts all elements, with many calls under way at once, and waits. Returns the first error,
+  /// or ok; the others are inserted in any case.
   remote::Status insert_many(std::span<const std::pair<K, V>> elements,
                              Promise promise = Promise::both, Style style = Style::automatic) {
     if (!many_) many_ = std::make_unique<Many>(core_);
@@ -243,10 +248,10 @@ class HashMap {
       see(container::unpack<K>(key, key_bytes), container::unpack<V>(value.data(), value_bytes));
     });
   }
-  /// A scan of the parts of all members, which is under way piece by piece.
+  /// A scan of the parts of all members; the caller reads it piece by piece.
   [[nodiscard]] Scan scan(Promise promise = Promise::both) { return Scan(core_, promise); }
-  /// Calls `see(key, value)` for the elements of all members; waits. The first error, or ok; after
-  /// `stopped` and `broken_promise` it does not go on.
+  /// Calls `see(key, value)` for the elements of all members, and waits. Returns the first error,
+  /// or ok; `stopped` and `broken_promise` end the scan.
   template <class See>
   remote::Status for_each(const See& see, Promise promise = Promise::both) {
     Scan all(core_, promise);
@@ -259,7 +264,7 @@ class HashMap {
              all.status() != remote::Status::broken_promise);
     return status;
   }
-  /// Of a key that is not too long.
+  /// The member that holds the key; requires that the key is not too long.
   [[nodiscard]] Rank home_of(const K& key) const noexcept {
     if constexpr (VariableSize<K>) {
       std::array<std::byte, kMaxElementBytes> packed{};
@@ -270,15 +275,15 @@ class HashMap {
     }
   }
   [[nodiscard]] container::MapUse local_use() const noexcept { return core_.local_use(); }
-  /// Of this member's memory for long values.
+  /// The use of this member's memory for long values.
   [[nodiscard]] remote::PoolUse pool_use() const noexcept { return container::pool_use(core_); }
-  /// Why this member's part grows no more although it may, or nothing.
+  /// A sentence that says why this member's part grows no more although it may; empty otherwise.
   [[nodiscard]] const std::string& why_not_grown() const noexcept { return core_.why_not_grown(); }
   [[nodiscard]] container::MapCore& core() noexcept { return core_; }
   std::size_t poll() { return core_.containers().poll(); }
 
  private:
-  /// Operations of insert_many.
+  /// The operations that insert_many() has under way.
   class Many {
    public:
     static constexpr std::size_t kUnderWay = 32;
@@ -312,7 +317,7 @@ class HashMap {
     spec.pool_bytes = options.pool_bytes;
     return spec;
   }
-  /// Made where it stays, as it cannot be moved.
+  /// Makes an operation where it stays, because operations cannot be moved.
   Operation begun(container::MapCall call, const K& key, const V* value, Promise promise,
                   Style style) {
     return Operation(core_, call, key, value, promise, style);
@@ -334,7 +339,7 @@ class Set {
                                  Style style = Style::automatic) {
     return map_.insert(key, {}, promise, style);
   }
-  /// Whether it is there says found().
+  /// Searches for the key; found() says whether it is there.
   [[nodiscard]] Operation contains(const K& key, Promise promise = Promise::both,
                                    Style style = Style::automatic) {
     return map_.find(key, promise, style);
@@ -347,7 +352,7 @@ class Set {
   void for_each_local(const See& see) const {
     map_.for_each_local([&](const K& key, container::Nothing) { see(key); });
   }
-  /// Calls `see(key)` for the keys of all members; waits.
+  /// Calls `see(key)` for the keys of all members, and waits.
   template <class See>
   remote::Status for_each(const See& see, Promise promise = Promise::both) {
     return map_.for_each([&](const K& key, container::Nothing) { see(key); }, promise);

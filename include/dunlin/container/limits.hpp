@@ -7,21 +7,21 @@
 /// The limits of `container`; those of the other layers are in <dunlin/limits.hpp>.
 namespace dunlin {
 
-inline constexpr std::uint32_t kContainerChannel = kMaxChannels - 4;  // of a Containers
+inline constexpr std::uint32_t kContainerChannel = kMaxChannels - 4;  // messages of a Containers
 inline constexpr std::size_t kMaxContainerNameBytes = 40;             // printable ASCII
 inline constexpr std::uint32_t kMaxElementBytes = 4096;               // key and value, or element
-inline constexpr std::uint32_t kLengthBytes = 2;                      // of a variable size
-inline constexpr std::uint32_t kMaxPooledValueBytes = 1U << 20;       // of a value in a pool
-inline constexpr std::uint32_t kReferenceBytes = 20;                  // of one, in its slot
-inline constexpr std::uint32_t kMaxSlots = std::uint32_t{1} << 31;    // of one member's part
-inline constexpr std::uint32_t kProbeBytes = 512;           // that a search reads at once, at most
-inline constexpr std::uint32_t kMaxMapTables = 16;          // of a part that grows
-inline constexpr std::uint32_t kTableWindow = 16;           // slots of one that may hold a key
-inline constexpr std::uint32_t kScanBytes = 65'536;         // that a scan reads at once, at most
-inline constexpr std::uint32_t kScanValueBytes = 1U << 20;  // of pooled values, if they are several
-inline constexpr std::uint32_t kMaxBatchElements = 65'535;  // of an Aggregator
-inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;    // of it, to one target
-inline constexpr std::uint32_t kMessageHeader = 32;         // of a request, a reply or a claim
+inline constexpr std::uint32_t kLengthBytes = 2;                 // before a value of varying size
+inline constexpr std::uint32_t kMaxPooledValueBytes = 1U << 20;  // a value in a pool
+inline constexpr std::uint32_t kReferenceBytes = 20;             // to a pooled value, in a slot
+inline constexpr std::uint32_t kMaxSlots = std::uint32_t{1} << 31;  // in one member's part
+inline constexpr std::uint32_t kProbeBytes = 512;           // most that a search reads at once
+inline constexpr std::uint32_t kMaxMapTables = 16;          // in a part that grows
+inline constexpr std::uint32_t kTableWindow = 16;           // slots that may hold a key
+inline constexpr std::uint32_t kScanBytes = 65'536;         // most that a scan reads at once
+inline constexpr std::uint32_t kScanValueBytes = 1U << 20;  // as kScanBytes, pooled values
+inline constexpr std::uint32_t kMaxBatchElements = 65'535;  // in a batch of an Aggregator
+inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;    // to one target
+inline constexpr std::uint32_t kMessageHeader = 32;         // a request, reply or claim has
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
 static_assert(kMaxElementBytes < 0xffff, "a length has kLengthBytes bytes; 0xffff is none");

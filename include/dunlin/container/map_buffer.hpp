@@ -15,8 +15,9 @@ namespace dunlin {
 struct MapBufferOptions {
   std::string name;                                      // the same at all members
   container::MapCall call = container::MapCall::insert;  // insert, assign or add
-  Promise promise = Promise::both;  // `local`: nothing but such buffers is used on the map now
-  std::uint32_t elements = 256;     // of a batch
+  /// `local` promises that only such buffers are used on the map now.
+  Promise promise = Promise::both;
+  std::uint32_t elements = 256;  // elements in one batch
 };
 
 /// A MapBuffer inserts into a map by batches: the member that holds a key takes them in its poll(),
@@ -33,8 +34,8 @@ class MapBuffer {
   };
 
  public:
-  /// Throws Error, also where the fabric's atomics and the processor's do not exclude each other,
-  /// unless only messages write to the map, or `promise` is local.
+  /// Throws Error, also if a fabric atomic and a processor atomic on one word do not exclude each
+  /// other, unless only messages write to the map, or `promise` is local.
   MapBuffer(HashMap<K, V>& map, const MapBufferOptions& options)
       : map_(map),
         call_(options.call),
@@ -45,15 +46,17 @@ class MapBuffer {
                      [this](Rank, std::span<const Element> elements) { return apply(elements); })) {
   }
 
-  /// Waits only while there is no room. `lost`: the member that holds the key is.
+  /// Adds an element; waits only while there is no room. Returns `lost` if the member that holds
+  /// the key is lost.
   remote::Status add(const K& key, const V& value) {
     return batches_.add(map_.home_of(key), Element{key, value});
   }
-  /// Whether there was room: else poll, and try again.
+  /// Adds an element if there is room; returns whether there was. If not: poll, and try again.
   [[nodiscard]] bool try_add(const K& key, const V& value) noexcept {
     return batches_.push(map_.home_of(key), Element{key, value});
   }
-  /// Sends what is in the buffers; ends once it has been applied. refused() says how well.
+  /// Sends what is in the buffers. The operation ends once the elements have been applied;
+  /// refused() says how many had no room.
   [[nodiscard]] container::AggregatorWait& begin_flush() noexcept { return batches_.begin_flush(); }
   /// Waits until all have been inserted. Ends `full` if a part had no room for some.
   remote::Status flush(std::uint64_t timeout_ns = remote::kForever) {
@@ -66,7 +69,7 @@ class MapBuffer {
   [[nodiscard]] std::uint64_t refused() const noexcept { return batches_.refused(); }
 
  private:
-  /// So many cache misses of a batch pass at once.
+  /// How many cache misses of a batch pass at once.
   static constexpr std::size_t kAhead = 16;
 
   static HashMap<K, V>& checked(HashMap<K, V>& map, const MapBufferOptions& options) {

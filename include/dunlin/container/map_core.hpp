@@ -20,8 +20,7 @@
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
 ///  CON-M5  A home offers a slot without an element to a key only if the key has no slot, no slot
-///  of
-///          its sequence is empty, and none ever will be; and one slot at a time.
+///          of its sequence is empty, and none ever will be; and one slot at a time.
 ///  CON-G1  A key's sequence is the windows of its part's tables, table by table. The key's slot
 ///          is in the first window that had a vacant slot.
 ///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
@@ -32,20 +31,21 @@ struct MapSpec {
   std::string name;
   std::uint32_t key_bytes = 0;
   std::uint32_t value_bytes = 0;
-  std::uint32_t slots = 0;  // of each member's part
+  std::uint32_t slots = 0;  // in each member's part
   Style style = Style::automatic;
-  bool checked = false;       // promises
-  std::uint32_t grow_to = 0;  // slots of a part whose tables are all made; 0: there is only one
-  // With a pool (pooled_value.hpp), value_bytes is the room of a slot.
-  std::uint32_t longest_value = 0;  // 0: without
-  std::size_t pool_bytes = 0;       // of each member
+  bool checked = false;       // whether promises are checked
+  std::uint32_t grow_to = 0;  // slots of a part once all its tables are made; 0: it has one table
+  // With a pool (pooled_value.hpp), value_bytes is the number of bytes of a value that a slot
+  // holds.
+  std::uint32_t longest_value = 0;  // 0: the map has no pool
+  std::size_t pool_bytes = 0;       // each member's pool
 };
 
-/// `exchange` and `take` are an assign and an erase whose value is the former one; of maps with a
-/// pool only.
+/// `exchange` and `take` are an assign and an erase that return the former value; only maps with a
+/// pool have them.
 enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, take };
 
-/// Whether the call writes a key that is not there.
+/// Whether the call writes a key that the map does not have.
 [[nodiscard]] constexpr bool takes_slot(MapCall call) noexcept {
   return call == MapCall::insert || call == MapCall::assign || call == MapCall::add ||
          call == MapCall::exchange;
@@ -54,12 +54,12 @@ enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, 
 [[nodiscard]] constexpr bool needs_pool(MapCall call) noexcept {
   return call == MapCall::exchange || call == MapCall::take;
 }
-/// Whether the former value of a key that is there counts.
+/// Whether the call needs the former value of a key that the map has.
 [[nodiscard]] constexpr bool needs_former(MapCall call) noexcept {
   return call == MapCall::add || needs_pool(call);
 }
 
-/// The result of a call on the own part; `again`: another member's call is in its way.
+/// The result of a call on this member's own part; `again`: a call of another member is in its way.
 struct MapApplied {
   bool again = false;
   remote::Status status = remote::Status::ok;
@@ -71,7 +71,7 @@ struct MapUse {
   std::uint64_t slots = 0;
   std::uint64_t ready = 0;
   std::uint64_t erased = 0;
-  std::uint64_t other = 0;  // reserved, changing, void or half
+  std::uint64_t other = 0;  // slots that are reserved, changing, void or half-written
   std::uint32_t tables = 1;
 };
 
@@ -84,26 +84,27 @@ class MapOperation : public ContainerOperation {
  public:
   /// Whether the key was there when the call took effect.
   [[nodiscard]] bool found() const noexcept { return found_; }
-  /// How many round trips it took so far, of which kind ever.
+  /// How many round trips the call has taken so far, of any kind.
   [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
 
  protected:
   explicit MapOperation(MapCore& map) noexcept;
-  /// `payload` is key and value, one behind the other; `window` is at least kProbeBytes, and a
-  /// slot, long, and begins on a cache line. Both belong to the derived class.
+  /// Sets the memory of the operation. `payload` is the key and, behind it, the value. `window`
+  /// begins on a cache line, and is at least kProbeBytes and one slot long. Both belong to the
+  /// derived class.
   void use(std::byte* payload, std::span<std::byte> window) noexcept {
     payload_ = payload;
     window_ = window;
   }
   void begin(MapCall call, Promise promise, Style style) noexcept;
-  /// Ends at once. Requires that it is not under way.
+  /// Ends the call at once with that status. Requires that it is not under way.
   void refuse(remote::Status status) noexcept;
 
-  // Of a map with a pool.
-  /// Room for a value, which an exchange or a take may use.
+  // The next three are for maps with a pool.
+  /// Sets memory for the former value, which an exchange or a take may use.
   void use_former(std::byte* former) noexcept { former_ = former; }
   void forget_former() noexcept { kept_ = false; }
-  /// Whether the former value is there; else it is in the payload.
+  /// Whether the former value is in the memory of use_former(); otherwise it is in the payload.
   [[nodiscard]] bool kept_former() const noexcept { return kept_; }
   void set_result(bool found, std::uint32_t round_trips) noexcept {
     found_ = found;
@@ -143,23 +144,23 @@ class MapOperation : public ContainerOperation {
   Style style_ = Style::automatic;
   Stage stage_ = Stage::done;
   bool found_ = false;
-  bool kept_ = false;  // the former value is in former_
+  bool kept_ = false;  // whether the former value is in former_
   bool claims_offer_ = false;
   std::uint8_t serial_ = 0;
   std::uint16_t fingerprint_ = 0;
-  std::uint8_t level_ = 0;  // of the table
+  std::uint8_t level_ = 0;  // the table's number
   Rank home_ = 0;
   std::uint32_t round_trips_ = 0;
-  std::uint32_t slot_ = 0;     // that is looked at, or claimed
+  std::uint32_t slot_ = 0;     // the slot that is looked at, or claimed
   std::uint32_t probed_ = 0;   // slots that belong to other keys
   std::uint32_t looking_ = 0;  // slots in the window
   std::uint32_t restarts_ = 0;
-  std::uint64_t expected_ = 0;  // of the claim
+  std::uint64_t expected_ = 0;  // the word that the claim expects
   std::uint64_t desired_ = 0;
   std::uint64_t before_ = 0;
   std::uint64_t ready_ = 0;    // the word that publishes the slot
-  std::uint64_t operand_ = 0;  // of an add
-  MapTable* table_ = nullptr;  // that is searched
+  std::uint64_t operand_ = 0;  // the addend
+  MapTable* table_ = nullptr;  // the table that is searched
   std::byte* former_ = nullptr;
 };
 
@@ -176,21 +177,23 @@ class MapCore {
   /// The member that holds a key.
   [[nodiscard]] Rank home_of(const void* key) const noexcept;
   [[nodiscard]] MapUse local_use() const noexcept;
-  /// Why this member's part grows no more although it may: empty if nothing has kept it.
+  /// A sentence that says why this member's part grows no more although it may; empty otherwise.
   [[nodiscard]] const std::string& why_not_grown() const noexcept;
-  /// Whether apply() is possible: calls of others on this part may be under way, as `promise` says.
+  /// Whether apply() is possible although calls of others on this part may be under way, as
+  /// `promise` says.
   [[nodiscard]] bool applies(Promise promise) const noexcept;
-  /// The whole call on the own part, at once; `payload` is key and value, as of the operation.
-  /// Requires that this member is the key's home, and applies(promise).
+  /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the
+  /// value. Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
-  /// A hint that apply() is about to be called for that key: fetches where it begins to look.
-  /// Requires that this member is the key's home.
+  /// Hints that apply() will be called for that key soon: prefetches the memory where its search
+  /// begins. Requires that this member is the key's home.
   void prefetch(const void* key) const noexcept;
-  /// Calls with key and value of each element of the own part; under Promise::both it is one that
-  /// was there at some moment of the call. With a pool, a value is given without its length.
+  /// Calls the function with the key and value of each element of the own part; under
+  /// Promise::both, each element was there at some moment of the call. With a pool, the value comes
+  /// without its length.
   void for_each_local(
       const std::function<void(const std::byte* key, std::span<const std::byte> value)>& see) const;
-  /// Null without one.
+  /// The pool of long values; null if the map has none.
   [[nodiscard]] ValuePool* values() const noexcept;
 
  private:

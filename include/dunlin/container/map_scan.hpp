@@ -31,7 +31,7 @@ class PieceValues;
 
 class MapScan : public ContainerOperation {
  public:
-  /// Of the last piece.
+  /// How many elements the last piece has.
   [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
   /// Whether all parts have been read.
   [[nodiscard]] bool at_end() const noexcept { return parts_left_ == 0; }
@@ -39,13 +39,13 @@ class MapScan : public ContainerOperation {
  protected:
   MapScan(MapCore& map, Promise promise);
   /// Reads the next piece; after the end, the first one again. After `abandoned`, `stopped` and
-  /// `broken_promise` it is the same piece again.
+  /// `broken_promise`, reads the failed piece again.
   void begin_next() noexcept;
   /// Key and value of element `i` of the piece.
   [[nodiscard]] const std::byte* payload_of(std::size_t i) noexcept;
   [[nodiscard]] const MapSpec& spec() const noexcept;
   [[nodiscard]] bool is_pooled() const noexcept { return values_ != nullptr; }
-  /// With a pool: the value of element `i`, until the next call of this.
+  /// With a pool: the value of element `i`; valid until the next call of value_of().
   [[nodiscard]] std::span<const std::byte> value_of(std::size_t i) noexcept;
 
  private:
@@ -65,30 +65,30 @@ class MapScan : public ContainerOperation {
   std::vector<CacheLine> window_;
   std::vector<std::byte> payload_;
   std::vector<std::uint32_t> found_;    // places in the window of elements that are whole
-  std::vector<std::uint32_t> pending_;  // ... of those that are to be read again
-  std::uint32_t most_;                  // slots of a piece
+  std::vector<std::uint32_t> pending_;  // places in the window of elements to be read again
+  std::uint32_t most_;                  // most slots in a piece
   std::uint32_t parts_left_ = 0;
   Rank home_ = 0;
-  std::uint32_t level_ = 0;  // of the table
+  std::uint32_t level_ = 0;  // the table's number
   std::uint32_t slot_ = 0;
-  std::uint32_t count_ = 0;   // slots of this piece
-  std::uint64_t tables_ = 0;  // of the part
+  std::uint32_t count_ = 0;   // slots in this piece
+  std::uint64_t tables_ = 0;  // tables in the part
   Stage stage_ = Stage::read;
   bool half_ = false;  // a value of this piece is half written
   struct ValuesDeleter {
     void operator()(PieceValues* values) const noexcept;
   };
-  std::unique_ptr<PieceValues, ValuesDeleter> values_;  // of a map with a pool
+  std::unique_ptr<PieceValues, ValuesDeleter> values_;  // null if the map has no pool
 };
 
-/// A scan of a HashMap; with a pool it reads the blocks of long values, too.
+/// A scan of a HashMap; if the map has a pool, the scan reads the blocks of long values, too.
 template <class K, class V>
 class TypedMapScan final : public MapScan {
  public:
   TypedMapScan(MapCore& map, Promise promise) : MapScan(map, promise) {}
   ~TypedMapScan() override { abandon(); }
 
-  /// Begins to read the next piece. Requires that none is under way.
+  /// Begins to read the next piece. Requires that no piece is being read.
   TypedMapScan& next() noexcept {
     begin_next();
     return *this;

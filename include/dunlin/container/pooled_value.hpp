@@ -11,7 +11,7 @@
 #include <dunlin/remote/pool.hpp>
 
 /// Values of a map that are too long for its slots lie in blocks of a pool, in the memory of the
-/// same home. The slot has a *cell*: the value, or a reference to its block.
+/// member that has the slot. The slot has a *cell*: the value, or a reference to its block.
 ///
 /// Invariants (docs/container.md explains them):
 ///  CON-V3  A block's stamp is in no other content of its pool's memory, ever. A reader takes a
@@ -26,9 +26,9 @@ namespace dunlin::container {
 inline constexpr std::uint16_t kIsReference = 0xffff;
 
 struct ValueReference {
-  std::uint64_t offset = 0;  // of the block, in the pool's region
+  std::uint64_t offset = 0;  // where the block is in the pool's region
   std::uint64_t stamp = 0;
-  std::uint32_t bytes = 0;  // of the value
+  std::uint32_t bytes = 0;  // length of the value
 };
 static_assert(kReferenceBytes == 8 + 8 + 4);
 
@@ -43,19 +43,19 @@ static_assert(kReferenceBytes == 8 + 8 + 4);
   std::memcpy(&reference.bytes, cell + kLengthBytes + 16, 4);
   return reference;
 }
-/// Into a cell whose other bytes are 0.
+/// Writes the reference into a cell whose other bytes are 0.
 inline void put_reference(const ValueReference& reference, std::byte* cell) noexcept {
   std::memcpy(cell, &kIsReference, kLengthBytes);
   std::memcpy(cell + kLengthBytes, &reference.offset, 8);
   std::memcpy(cell + kLengthBytes + 8, &reference.stamp, 8);
   std::memcpy(cell + kLengthBytes + 16, &reference.bytes, 4);
 }
-/// The value in a cell that has no reference; a length that is none is cut.
+/// The value in a cell without a reference; an invalid length is cut to the cell.
 [[nodiscard]] std::span<const std::byte> value_in(const std::byte* cell,
                                                   std::uint32_t cell_bytes) noexcept;
 
-/// How many bytes of a value stay in the slot, beside so many of the key. `wanted` is what the
-/// program asks for; 0: what is left of the lines that a reference takes in any case.
+/// How many bytes of a value a slot holds beside a key of that many bytes. `wanted` is what the
+/// program asks for; 0: what is left of the cache lines that a reference needs in any case.
 [[nodiscard]] std::uint32_t inline_bytes(std::uint32_t key_bytes, std::uint32_t wanted) noexcept;
 
 class PooledCall;
@@ -70,10 +70,10 @@ class PooledMapOperation : public MapOperation {
   explicit PooledMapOperation(MapCore& map);
 
   [[nodiscard]] bool is_pooled() const noexcept { return values_ != nullptr; }
-  /// `value`: of an insert or assign. Both are copied.
+  /// Begins the call; `value` is for an insert or assign. Key and value are copied.
   void begin_pooled(MapCall call, const std::byte* key, std::span<const std::byte> value,
                     Promise promise, Style style) noexcept;
-  /// Of a find or insert that found the key.
+  /// The value that a find or insert found with the key.
   [[nodiscard]] std::span<const std::byte> pooled_value() const noexcept;
 
  private:
@@ -86,7 +86,7 @@ class PooledMapOperation : public MapOperation {
   std::unique_ptr<PooledCall, PooledCallDeleter> pooled_;
 };
 
-/// The memory of this member for long values; nothing without a pool.
+/// The use of this member's memory for long values; all 0 without a pool.
 [[nodiscard]] remote::PoolUse pool_use(const MapCore& map) noexcept;
 
 }  // namespace dunlin::container

@@ -19,7 +19,7 @@ inline constexpr std::size_t kPromises = 4;
 
 /// How a call reaches the memory of another member.
 enum class Style : std::uint8_t {
-  automatic,  // as the cost model predicts; of a call: as the container's
+  automatic,  // as the cost model predicts; for one call: as the container's options say
   one_sided,  // by reads, writes and atomics
   message     // by a request, which the other member's poll() handles, and its reply
 };

@@ -18,7 +18,7 @@ namespace dunlin {
 struct QueueOptions {
   std::string name;            // the same at all members
   std::uint32_t capacity = 0;  // elements
-  Rank host = 0;               // in whose memory it is
+  Rank host = 0;               // the member whose memory has the queue
   Style style = Style::automatic;
   std::uint32_t element_bytes = 0;  // most bytes of an element, if its size varies
   bool checked = false;             // find calls that break a promise: slow, for tests of programs
@@ -26,7 +26,7 @@ struct QueueOptions {
 
 namespace container {
 
-/// Room for an element and its slot.
+/// Memory in the operation for an element and its slot.
 template <class T>
 class QueueRoom {
  public:
@@ -41,7 +41,7 @@ class QueueRoom {
   alignas(kCacheLineBytes) std::array<std::byte, shape_of(packed_bytes<T>(0)).slot_bytes> image_;
 };
 
-/// The same for a size that the queue's options say: on the heap.
+/// On the heap: memory for an element whose size only the queue's options say.
 template <VariableSize T>
 class QueueRoom<T> {
  public:
@@ -76,19 +76,19 @@ class TypedQueueOperation final : public QueueOperation {
   }
   ~TypedQueueOperation() override { abandon(); }
 
-  /// Waits for the end.
+  /// Waits until the call ends.
   TypedQueueOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
     wait(timeout_ns);
     return *this;
   }
-  /// A pop that has an element.
+  /// Whether the call was a pop, and has an element.
   [[nodiscard]] bool found() const noexcept { return ok() && count() > 0; }
   [[nodiscard]] T value() const noexcept(!VariableSize<T>) {
     return unpack<T>(room_.element(), room_.bytes());
   }
   TypedQueueOperation& await_resume() noexcept { return *this; }
 
-  /// Pushes the element, or pops one if there is none.
+  /// Pushes the element; pops if `element` is null.
   void run(const T* element, Promise promise, Style style, std::uint64_t wait_ns = 0) noexcept {
     abandon();
     if (element == nullptr) return begin_pop(1, promise, style, wait_ns);
@@ -111,7 +111,7 @@ class BulkQueueOperation final : public QueueOperation {
   }
   ~BulkQueueOperation() override { abandon(); }
 
-  /// So many of elements().
+  /// Pushes the first `count` of elements().
   void push(std::uint32_t count, Promise promise, Style style) noexcept {
     begin_push(count, promise, style);
   }
@@ -153,28 +153,29 @@ class Queue {
                            .style = options.style,
                            .checked = options.checked}) {}
 
-  /// Ends `full` if there is no room.
+  /// Pushes an element; ends `full` if there is no room.
   [[nodiscard]] Operation push(const T& element, Promise promise = Promise::both,
                                Style style = Style::automatic) {
     return Operation(core_, &element, promise, style);
   }
-  /// Ends `empty` if there is no element.
+  /// Pops an element; ends `empty` if there is none.
   [[nodiscard]] Operation pop(Promise promise = Promise::both, Style style = Style::automatic) {
     return Operation(core_, nullptr, promise, style);
   }
-  /// Waits for room so long, in flight; ends `timed_out` if there was none.
+  /// Pushes, and waits up to `wait_ns` for room, in flight; ends `timed_out` if there was none.
   [[nodiscard]] Operation push_wait(const T& element, std::uint64_t wait_ns = remote::kForever,
                                     Promise promise = Promise::both,
                                     Style style = Style::automatic) {
     return Operation(core_, &element, promise, style, wait_ns);
   }
-  /// Waits for an element so long, in flight; ends `timed_out` if there was none.
+  /// Pops, and waits up to `wait_ns` for an element, in flight; ends `timed_out` if there was none.
   [[nodiscard]] Operation pop_wait(std::uint64_t wait_ns = remote::kForever,
                                    Promise promise = Promise::both,
                                    Style style = Style::automatic) {
     return Operation(core_, nullptr, promise, style, wait_ns);
   }
-  /// The same with an operation of the caller's, which is not under way: many times.
+  /// An operation of the caller's for many calls; each of the functions below needs one that is not
+  /// under way.
   [[nodiscard]] Operation operation() { return Operation(core_); }
   void push(Operation& op, const T& element, Promise promise = Promise::both,
             Style style = Style::automatic) noexcept {
@@ -194,7 +195,7 @@ class Queue {
     op.run(nullptr, promise, style, wait_ns);
   }
 
-  /// Pushes all, one behind the other, or none; waits.
+  /// Pushes all elements, one behind the other, or none; waits.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
     const std::uint32_t bytes = core_.element_bytes();
@@ -205,7 +206,7 @@ class Queue {
     op.push(static_cast<std::uint32_t>(elements.size()), promise, style);
     return op.wait();
   }
-  /// Pops up to `to.size()`; waits. How many, says `count`.
+  /// Pops up to `to.size()` elements, and waits. `count` says how many.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
     const std::uint32_t bytes = core_.element_bytes();

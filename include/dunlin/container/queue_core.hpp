@@ -29,7 +29,7 @@ struct QueueSpec {
   std::uint32_t capacity = 0;
   Rank host = 0;
   Style style = Style::automatic;
-  bool checked = false;  // promises
+  bool checked = false;  // whether promises are checked
 };
 
 struct QueueState;
@@ -45,16 +45,17 @@ class QueueOperation : public ContainerOperation {
 
  protected:
   explicit QueueOperation(QueueCore& queue) noexcept;
-  /// Waits for room so long; 0: ends `full` at once.
+  /// Begins a push that waits up to `wait_ns` for room; 0: it ends `full` at once.
   void begin_push(std::uint32_t count, Promise promise, Style style,
                   std::uint64_t wait_ns = 0) noexcept;
-  /// Pops up to `most`. Waits for an element so long; 0: ends `empty` at once.
+  /// Begins a pop of up to `most` elements that waits up to `wait_ns` for one; 0: it ends `empty`
+  /// at once.
   void begin_pop(std::uint32_t most, Promise promise, Style style,
                  std::uint64_t wait_ns = 0) noexcept;
-  /// Ends at once. Requires that it is not under way.
+  /// Ends the call at once with that status. Requires that it is not under way.
   void refuse(remote::Status status) noexcept;
-  /// `elements` are pushed from, or popped to; `image` has room for as many slots, and begins on a
-  /// cache line. Both belong to the derived class.
+  /// Sets the memory of the operation: `elements` are pushed from it, or popped to it; `image` has
+  /// room for as many slots, and begins on a cache line. Both belong to the derived class.
   void use(std::byte* elements, std::span<std::byte> image) noexcept {
     elements_ = elements;
     image_ = image;
@@ -66,22 +67,22 @@ class QueueOperation : public ContainerOperation {
     choose,
     ask,
     asked,
-    look,  // at head and tail
+    look,  // reads head and tail
     looked,
-    reserve,  // tickets
+    reserve,  // reserves tickets
     reserved,
-    room,  // waits for it, with tickets
+    room,  // waits for room, with tickets
     fill,
-    get,  // the slots at the head
+    get,  // reads the slots at the head
     got,
     take,
     taken,
-    rest,  // between two attempts of a call that waits
+    rest,  // backoff between two attempts of a call that waits
     done
   };
   void begin(bool pushes, std::uint32_t count, Promise promise, Style style,
              std::uint64_t wait_ns) noexcept;
-  /// Whether it has waited long enough.
+  /// Whether the call has waited as long as it may.
   [[nodiscard]] bool expired() const noexcept;
   void advance() noexcept override;
   void clean_up() noexcept override;
@@ -96,19 +97,20 @@ class QueueOperation : public ContainerOperation {
   Style style_ = Style::automatic;
   Stage stage_ = Stage::done;
   bool has_tickets_ = false;
-  bool skips_ = false;  // marks, in a pop
+  bool skips_ = false;  // whether a pop skips marks
   std::uint32_t wanted_ = 0;
   std::uint32_t count_ = 0;
-  std::uint64_t ticket_ = 0;  // the first
+  std::uint64_t ticket_ = 0;  // the first ticket
   std::uint64_t before_ = 0;
-  std::uint64_t known_tail_ = 0;     // when head and tail were looked at
-  std::uint32_t asked_for_ = 0;      // elements of the last request
-  std::uint64_t wait_until_ns_ = 0;  // 0: does not wait
+  std::uint64_t known_tail_ = 0;     // the tail when head and tail were read
+  std::uint32_t asked_for_ = 0;      // elements that the last request asked for
+  std::uint64_t wait_until_ns_ = 0;  // 0: the call does not wait
   std::uint32_t vain_attempts_ = 0;
   Stage after_rest_ = Stage::done;
   Reservation* reservation_ = nullptr;
-  std::uint64_t ends_[kCacheLineBytes / 8 + 1] = {};  // the tail, and a line on the head
-  QueueOperation* before_this_ = nullptr;  // among those that hold tickets, or are about to
+  std::uint64_t ends_[kCacheLineBytes / 8 + 1] = {};  // the tail, and one line further the head
+  /// The call before this one in the list of those that hold tickets, or are about to.
+  QueueOperation* before_this_ = nullptr;
   QueueOperation* after_this_ = nullptr;
   bool listed_ = false;
 };
@@ -124,7 +126,7 @@ class QueueCore {
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] Rank host() const noexcept;
   [[nodiscard]] std::uint32_t element_bytes() const noexcept;
-  /// How many elements there are, at the host; elsewhere, as far as this process knows.
+  /// How many elements the queue has: exactly at the host; elsewhere as far as this process knows.
   [[nodiscard]] std::uint64_t size() const noexcept;
 
  private:

@@ -54,7 +54,7 @@ static_assert(shape_of(48).lines == 1 && shape_of(49).slot_bytes == 128);
 
 // These work on images of slots in the caller's own memory.
 
-/// Fills in a slot; `stamp` is its first word, too.
+/// Fills in a slot; `stamp` becomes its first word, too.
 inline void encode(const SlotShape& shape, const void* payload, std::uint64_t stamp,
                    std::byte* slot) noexcept {
   const auto* from = static_cast<const std::byte*>(payload);
@@ -71,7 +71,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
   }
 }
 
-/// Whether all stamps are equal to the first word.
+/// Whether all stamps are equal to the slot's first word.
 [[nodiscard]] inline bool is_whole(const SlotShape& shape, const std::byte* slot) noexcept {
   const std::uint64_t word = word_at(slot);
   const std::uint32_t line_bytes = shape.line_bytes();
@@ -81,7 +81,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
   return different == 0;
 }
 
-/// Whether all lines have been written at least once.
+/// Whether each line of the slot has been written at least once.
 [[nodiscard]] inline bool is_written(const SlotShape& shape, const std::byte* slot) noexcept {
   const std::uint32_t line_bytes = shape.line_bytes();
   bool written = true;
@@ -105,7 +105,7 @@ inline void decode(const SlotShape& shape, const std::byte* slot, std::uint32_t 
   }
 }
 
-/// Whether so many bytes at the beginning of the payload are these.
+/// Whether the payload begins with these bytes.
 [[nodiscard]] inline bool begins_with(const SlotShape& shape, const std::byte* slot,
                                       const void* key, std::uint32_t bytes) noexcept {
   const auto* wanted = static_cast<const std::byte*>(key);

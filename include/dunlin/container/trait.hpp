@@ -22,11 +22,11 @@
 ///       static Address value(std::span<const std::byte> bytes);
 ///     };
 ///
-///  CON-V1  Equal keys have equal bytes, those of variable size, too: a length, the bytes, zeros.
+///  CON-V1  Equal keys have equal bytes, also those of variable size: a length, the bytes, zeros.
 ///  CON-V2  A value is read back as it was written, or the call that writes it ends `too_long`.
 namespace dunlin {
 
-/// Bytes that two equal values have in common: no padding, and no -0.0 beside 0.0.
+/// Types of which equal values have equal bytes: no padding, and no -0.0 beside 0.0.
 template <class K>
 concept PlainKey = std::is_trivially_copyable_v<K> && std::has_unique_object_representations_v<K>;
 
@@ -84,7 +84,7 @@ namespace container {
 /// The value of a Set's key: no bytes.
 struct Nothing {};
 
-/// How many bytes a value has in a slot; `most` are the bytes of the longest one.
+/// How many bytes a value takes in a slot; `most` is the length of the longest value.
 template <Containable T>
 [[nodiscard]] constexpr std::uint32_t packed_bytes(std::uint32_t most) noexcept {
   if constexpr (std::is_same_v<T, Nothing>)
@@ -95,7 +95,7 @@ template <Containable T>
     return static_cast<std::uint32_t>(sizeof(T));
 }
 
-/// Writes a value into its place, of so many bytes; whether it fits.
+/// Writes a value into its place of that many bytes; returns whether it fits.
 template <Containable T>
 [[nodiscard]] bool pack(const T& value, std::byte* to, std::uint32_t bytes) noexcept {
   if constexpr (std::is_same_v<T, Nothing>) {
@@ -114,7 +114,7 @@ template <Containable T>
   }
 }
 
-/// The value in its place; a length that is none is cut.
+/// The value in its place; an invalid length is cut.
 template <Containable T>
 [[nodiscard]] T unpack(const std::byte* from, std::uint32_t bytes) {
   if constexpr (std::is_same_v<T, Nothing>) {
@@ -131,7 +131,8 @@ template <Containable T>
   }
 }
 
-/// `most`, as an option says it; throws Error unless it is given where T needs it, and only there.
+/// Returns the option `most`; throws Error if T needs it and it is 0, or T does not and it is
+/// given.
 [[nodiscard]] std::uint32_t checked_most(const std::string& container, const char* option,
                                          bool is_variable, std::uint32_t most,
                                          std::uint32_t limit = kMaxElementBytes - kLengthBytes);

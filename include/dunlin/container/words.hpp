@@ -23,7 +23,7 @@ namespace container {
 
 struct WordsState;
 
-/// The same number of bytes in the memory of each member.
+/// An equal number of bytes in the memory of each member.
 class WordsCore {
  public:
   /// Throws Error. Members whose `layout` differs refuse each other. `capacity` is for observers:
@@ -36,7 +36,7 @@ class WordsCore {
 
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] std::uint32_t members() const noexcept { return containers().fabric().size(); }
-  /// This member's own bytes: others may be writing there (dunlin/fabric/memory.hpp).
+  /// This member's own bytes; others may be writing them (dunlin/fabric/memory.hpp).
   [[nodiscard]] std::span<std::byte> own() const noexcept;
 
  private:
@@ -46,17 +46,17 @@ class WordsCore {
 
 class WordsOperation : public ContainerOperation {
  public:
-  /// add, set_bits: the word as it was before.
+  /// The word before an add or set_bits changed it.
   [[nodiscard]] std::uint64_t before() const noexcept { return before_; }
 
  protected:
   explicit WordsOperation(WordsCore& words) noexcept;
-  /// `memory` and `offset` agree modulo 8.
+  /// Begins a read. `memory` and `offset` must agree modulo 8.
   void begin_read(Rank home, std::uint64_t offset, void* memory, std::size_t bytes) noexcept;
   void begin_write(Rank home, std::uint64_t offset, const void* memory, std::size_t bytes) noexcept;
   void begin_add(Rank home, std::uint64_t offset, std::uint64_t add) noexcept;
   void begin_set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) noexcept;
-  /// One word of each member, into an array of as many.
+  /// Reads one word of each member, into an array with a place for each.
   void begin_read_all(std::uint64_t offset, std::uint64_t* words) noexcept;
 
  private:
@@ -72,7 +72,7 @@ class WordsOperation : public ContainerOperation {
 
   WordsState& words_;
   Kind kind_ = Kind::read;
-  bool waits_ = false;  // for the operations posted
+  bool waits_ = false;  // whether it waits for the operations posted
   Rank home_ = 0;
   std::uint64_t offset_ = 0;
   void* memory_ = nullptr;
@@ -109,7 +109,7 @@ class Array {
       wait(timeout_ns);
       return *this;
     }
-    /// Of a get.
+    /// The element that a get has read.
     [[nodiscard]] T value() const noexcept {
       T value;
       std::memcpy(&value, element_.data(), sizeof(T));
@@ -162,7 +162,7 @@ class Array {
 struct CounterOptions {
   std::string name;      // the same at all members
   bool sharded = false;  // a word at each member: adding is local, reading asks all
-  Rank host = 0;         // of the one word, if it is not sharded
+  Rank host = 0;         // the member with the word, if it is not sharded
 };
 
 /// A Counter is a number to which all members add.
@@ -182,7 +182,7 @@ class Counter {
     }
     void add(std::uint64_t value) noexcept;
     void read() noexcept;
-    /// Of a read: of a sharded counter, the sum of words that were read one by one.
+    /// The result of a read; for a sharded counter, the sum of words that were read one by one.
     [[nodiscard]] std::uint64_t value() const noexcept;
     Operation& await_resume() noexcept { return *this; }
 
@@ -201,7 +201,7 @@ class Counter {
 
 struct BloomFilterOptions {
   std::string name;         // the same at all members
-  std::uint32_t words = 0;  // of 64 bits, in each member's part; one for some 6 keys
+  std::uint32_t words = 0;  // 64-bit words in each member's part; one for some 6 keys
 };
 
 /// A BloomFilter tells whether a key may have been inserted: all bits of a key are in one word, so
@@ -219,7 +219,7 @@ class BloomFilter {
       wait(timeout_ns);
       return *this;
     }
-    /// found() says whether it may have been there before.
+    /// Inserts the key; found() says whether it may have been there before.
     void insert(const K& key) noexcept {
       const Place place = filter_.place_of(key);
       bits_ = place.bits;
@@ -252,9 +252,9 @@ class BloomFilter {
               std::uint64_t{options.words} * kWordBits) {}
 
   [[nodiscard]] Operation operation() { return Operation(*this); }
-  /// Inserts a key of this member's own part at once; whether it may have been there before. While
-  /// it is used, all inserts are by this, unless the fabric's atomics and the processor's exclude
-  /// each other (Properties::atomics_coherent_with_cpu).
+  /// Inserts a key of this member's own part at once; returns whether it may have been there
+  /// before. As long as this is used, all inserts must be made by it, unless the fabric's atomics
+  /// and the processor's exclude each other (Properties::atomics_coherent_with_cpu).
   bool insert_local(const K& key) noexcept {
     const Place place = place_of(key);
     std::byte* const word = core_.own().data() + place.offset;
@@ -262,7 +262,7 @@ class BloomFilter {
     if ((before & place.bits) == place.bits) return true;
     return (memory::fetch_or(word, place.bits) & place.bits) == place.bits;
   }
-  /// The member in whose part the key is: the same as a HashMap's.
+  /// The member in whose part the key is; a HashMap has the key at that member, too.
   [[nodiscard]] Rank home_of(const K& key) const noexcept { return place_of(key).home; }
 
  private:

@@ -77,8 +77,8 @@ template <Word T>
   detail::store_raw<U>(&at, std::bit_cast<U>(value));
 }
 
-/// Atomic changes of an aligned 64-bit word; all sequentially consistent, all return what was there
-/// before.
+/// Atomic changes of an aligned 64-bit word. All are sequentially consistent, and return the former
+/// value.
 inline std::uint64_t fetch_add(void* at, std::uint64_t add) noexcept {
   return __atomic_fetch_add(static_cast<std::uint64_t*>(at), add, __ATOMIC_SEQ_CST);
 }
@@ -105,7 +105,8 @@ template <class U>
   store_raw<U>(to, load_raw<U>(from));
   return true;
 }
-/// A single aligned word, if it is one: the commonest push by far, and then a load and a store.
+/// Copies a single aligned word with a load and a store, if that is all there is: by far the
+/// commonest push.
 [[gnu::always_inline]] inline bool copy_one_word(void* to, const void* from,
                                                  std::size_t bytes) noexcept {
   switch (bytes) {

@@ -19,24 +19,25 @@
 ///                                        .rendezvous = "10.0.0.1:7700", .secret = secret});
 namespace dunlin::mixed {
 
-/// As for tcp: `device`, `address` and `encrypt` are about the members on other hosts. If `device`
-/// names an RDMA device, or `provider` a network of libfabric's, that is the network between hosts;
-/// with `encrypt` it is TCP.
+/// The options of tcp, of which `device`, `address` and `encrypt` concern members on other hosts.
+/// If `device` names an RDMA device, or `provider` a network of libfabric's, the members use that
+/// network between hosts; with `encrypt` they use TCP.
 using JoinOptions = NetworkJoinOptions;
 
 /// Joins a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// The same beside other work: poll() it. Error, here or from poll(). A rendezvous whose host has
-/// a name and no address keeps poll() while the system resolves it.
+/// Begins a join(), which goes on beside other work: poll() it. Throws Error, here or from poll().
+/// If the rendezvous is given by a host name, poll() may take as long as the system needs to
+/// resolve it.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
-/// Where members meet newcomers, as tcp::rendezvous().
+/// Makes the place where members meet newcomers; see tcp::rendezvous().
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// What a member of this host offers to those of other hosts, the best first: "verbs on mlx5_0
-/// 10.0.0.7", "tcp".
+/// The networks that a member of this host offers to members of other hosts, the best first: "verbs
+/// on mlx5_0 10.0.0.7", "tcp".
 [[nodiscard]] std::vector<std::string> networks();
 
 }  // namespace dunlin::mixed

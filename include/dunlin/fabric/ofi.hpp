@@ -23,28 +23,30 @@
 namespace dunlin::ofi {
 
 using JoinOptions = NetworkJoinOptions;
-/// The provider if `provider` is empty.
+/// The provider that is used if NetworkJoinOptions::provider is empty.
 inline constexpr const char* kDefaultProvider = "tcp";
 
 /// Join a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// The same beside other work: poll() it. Error, here or from poll(). A rendezvous whose host has
-/// a name and no address keeps poll() while the system resolves it.
+/// Begins a join(), which goes on beside other work: poll() it. Throws Error, here or from poll().
+/// If the rendezvous is given by a host name, poll() may take as long as the system needs to
+/// resolve it.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
-/// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
-/// `options` are as for join(), without members, names and ranks; their `rendezvous` is an address
-/// of this process alone, at which joiners connect, and which other members use when this process
-/// leads. A joiner connects to all `addresses`, where members of the group may be. Throws Error.
+/// Makes the place where processes on several hosts form the fabrics of a group's later views
+/// (docs/group.md). `options` are as for join(), without members, names and ranks; their
+/// `rendezvous` is an address of this process alone, at which joiners connect, and which other
+/// members use when this process leads. A joiner connects to all `addresses`, where members of the
+/// group may be. Throws Error.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// The networks of this host for such a fabric: "provider: device address", one a line; if there
+/// The networks of this host for such a fabric, one a line: "provider: device address"; if there
 /// are none, the reason.
 [[nodiscard]] std::vector<std::string> networks();
 
-/// The other providers of libfabric, and why they cannot be used here: "provider: why", one a line;
+/// The other providers of libfabric, and why they cannot be used here, one a line: "provider: why";
 /// if libfabric cannot be loaded, "libfabric: why".
 [[nodiscard]] std::vector<std::string> unfit_networks();
 

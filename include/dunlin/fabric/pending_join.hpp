@@ -19,18 +19,18 @@ class PendingJoin {
   PendingJoin() = default;
   PendingJoin(const PendingJoin&) = delete;
   PendingJoin& operator=(const PendingJoin&) = delete;
-  /// Gives up, unless the fabric is formed; to the others this member has died.
+  /// Gives up, unless the fabric is formed; to the other members, this one has died then.
   virtual ~PendingJoin() = default;
 
   /// Makes progress, and does not wait. Returns the fabric once all members are there and this one
-  /// can reach them; null before. Throws Error where join() does. After it has returned a fabric or
-  /// thrown an Error, it must not be called again.
+  /// can reach them; null before. Throws Error where join() does. Must not be called again after it
+  /// has returned a fabric or thrown an Error.
   [[nodiscard]] virtual std::unique_ptr<Fabric> poll() = 0;
   /// The members that have not come yet, as a list to read: "'b', 'c'". Empty if all have come, or
   /// if the backend does not know.
   [[nodiscard]] virtual std::string missing() const { return {}; }
-  /// To wait on between two polls: the same at all times, readable when poll() can go on or its
-  /// time is up. -1 if there is none: a simulated node is polled when there is something to do.
+  /// A descriptor to wait for between two polls: it never changes, and is readable when poll() can
+  /// go on or its time is up. -1: none; a simulated node is polled when there is something to do.
   [[nodiscard]] virtual int wait_descriptor() const noexcept { return -1; }
 };
 
@@ -41,21 +41,22 @@ struct Entry {
     std::string name = {};
     std::vector<std::byte> endpoint = {};  // Fabric::endpoint()
   };
-  std::string group;            // its name
-  std::vector<Member> members;  // that are in it, in order of rank
-  Admission admission;          // the one that these members were given
-  std::uint32_t place = 0;      // of the newcomer in admission.newcomers
+  std::string group;            // the group's name
+  std::vector<Member> members;  // the members in the fabric, in order of rank
+  Admission admission;          // the admission that these members were given
+  std::uint32_t place = 0;      // the newcomer's index in admission.newcomers
 
   [[nodiscard]] Rank rank() const noexcept { return admission.first + place; }
 };
 
-/// A newcomer's way into a fabric that works. It is a PendingJoin whose fabric is known later:
-/// first the members must learn its endpoint().
+/// A newcomer's way into a fabric that runs. It is a PendingJoin whose fabric is known later: first
+/// the members must learn its endpoint().
 class PendingEntry : public PendingJoin {
  public:
-  /// The bytes by which members and other newcomers reach this one.
+  /// The bytes by which members and other newcomers reach this newcomer.
   [[nodiscard]] virtual std::vector<std::byte> endpoint() const = 0;
-  /// The members admit it: poll() goes on from here, once. Throws Error.
+  /// Tells this newcomer that the members admit it: poll() goes on from here. To be called once.
+  /// Throws Error.
   virtual void begin(const Entry& entry) = 0;
 };
 

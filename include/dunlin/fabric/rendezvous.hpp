@@ -22,23 +22,24 @@ class Rendezvous {
   Rendezvous& operator=(const Rendezvous&) = delete;
   virtual ~Rendezvous() = default;
 
-  /// Of the group that meets here.
+  /// The name of the group that meets here.
   [[nodiscard]] virtual const std::string& group() const noexcept = 0;
-  /// A fabric of two, with the next newcomer that connects; the own rank is 0. It has no time-out.
-  /// One at a time.
+  /// Begins a fabric of two members, with the next newcomer that connects; the own rank is 0. It
+  /// has no time-out. Only one may be pending at a time.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> accept() = 0;
-  /// A fabric of two, with the member that accepts; the own rank is 1. Error, from poll(), if no
-  /// member has accepted for some time: then connect again.
+  /// Begins a fabric of two members, with the member that accepts; the own rank is 1. Its poll()
+  /// throws Error if no member has accepted for some time: then connect again.
   [[nodiscard]] virtual std::unique_ptr<PendingJoin> connect() = 0;
 
   /// The newcomer's pending join of the group's fabric, whose members have learnt of it through
   /// connect(). Throws Error.
   [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
-  /// For an admission: 32 bytes that no attacker can guess (on a simulated node: that are not used
-  /// twice). Throws Error.
+  /// A key for an admission: 32 bytes that no attacker can guess (on a simulated node: that are not
+  /// used twice). Throws Error.
   [[nodiscard]] virtual std::array<std::byte, kAdmissionKeyBytes> new_key();
 
-  /// The clock of the node that meets, and "poll me no later than this" (on a simulated node).
+  /// The clock of the node that meets others here, and "poll me no later than this" (on a simulated
+  /// node).
   [[nodiscard]] virtual std::uint64_t now_ns() const = 0;
   virtual void wake_at(std::uint64_t) {}
 };

@@ -26,19 +26,21 @@ using JoinOptions = NetworkJoinOptions;
 /// Joins a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// The same beside other work: poll() it. Error, here or from poll(). A rendezvous whose host has
-/// a name and no address keeps poll() while the system resolves it.
+/// Begins a join(), which goes on beside other work: poll() it. Throws Error, here or from poll().
+/// If the rendezvous is given by a host name, poll() may take as long as the system needs to
+/// resolve it.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
-/// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
-/// `options` are as for join(), without members, names and ranks; their `rendezvous` is an address
-/// of this process alone, at which joiners connect, and which other members use when this process
-/// leads. A joiner connects to all `addresses`, where members of the group may be. Throws Error.
+/// Makes the place where processes on several hosts form the fabrics of a group's later views
+/// (docs/group.md). `options` are as for join(), without members, names and ranks; their
+/// `rendezvous` is an address of this process alone, at which joiners connect, and which other
+/// members use when this process leads. A joiner connects to all `addresses`, where members of the
+/// group may be. Throws Error.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// The interfaces of this host that are up: "eth0 10.0.0.7", one address a line. If this build has
-/// no tcp fabric, one line that says so.
+/// The addresses of this host's interfaces that are up, one a line: "eth0 10.0.0.7". If this build
+/// has no tcp fabric, one line that says so.
 [[nodiscard]] std::vector<std::string> networks();
 
 }  // namespace dunlin::tcp

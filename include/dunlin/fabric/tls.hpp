@@ -4,14 +4,14 @@
 
 namespace dunlin {
 
-/// Certificates for the rendezvous of a group, by files in PEM: all three, or none. The rendezvous
-/// is encrypted either way (TLS 1.3, by the group's secret). With these files each member also
-/// shows a certificate, and accepts those that `ca` has signed: so `ca` should sign for this group
-/// alone.
+/// Certificate files in PEM for the rendezvous of a group: all three, or none. The rendezvous is
+/// encrypted either way (TLS 1.3, by the group's secret). With these files, each member also shows
+/// a certificate, and accepts those that `ca` has signed: so `ca` should sign for this group alone.
 struct TlsFiles {
-  /// This member's, good for servers and clients alike, and behind it what leads to `ca`.
+  /// This member's certificate, valid for servers and clients alike, followed by its chain up to
+  /// `ca`.
   std::string certificate = {};
-  /// The certificate's private key, not encrypted, in a file that others cannot read.
+  /// The certificate's private key, not encrypted, in a file that other users cannot read.
   std::string key = {};
   std::string ca = {};
 

@@ -22,21 +22,23 @@ namespace dunlin::verbs {
 
 using JoinOptions = NetworkJoinOptions;
 
-/// Join a group: returns when every member is there and all are connected. Throws Error.
+/// Joins a group: returns when every member is there and all are connected. Throws Error.
 [[nodiscard]] std::unique_ptr<Fabric> join(const JoinOptions& options);
 
-/// The same beside other work: poll() it. Error, here or from poll(). A rendezvous whose host has
-/// a name and no address keeps poll() while the system resolves it.
+/// Begins a join(), which goes on beside other work: poll() it. Throws Error, here or from poll().
+/// If the rendezvous is given by a host name, poll() may take as long as the system needs to
+/// resolve it.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
-/// Where processes on several hosts form the fabrics of a group's later views (docs/group.md).
-/// `options` are as for join(), without members, names and ranks; their `rendezvous` is an address
-/// of this process alone, at which joiners connect, and which other members use when this process
-/// leads. A joiner connects to all `addresses`, where members of the group may be. Throws Error.
+/// Makes the place where processes on several hosts form the fabrics of a group's later views
+/// (docs/group.md). `options` are as for join(), without members, names and ranks; their
+/// `rendezvous` is an address of this process alone, at which joiners connect, and which other
+/// members use when this process leads. A joiner connects to all `addresses`, where members of the
+/// group may be. Throws Error.
 [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(JoinOptions options,
                                                      std::vector<std::string> addresses = {});
 
-/// The devices of this host for such a fabric: "device address", one a line; if there are none, the
+/// The devices of this host for such a fabric, one a line: "device address"; if there are none, the
 /// reason.
 [[nodiscard]] std::vector<std::string> devices();
 

@@ -7,14 +7,14 @@
 namespace dunlin::multicast {
 
 struct Switches {
-  bool batch_receive = true;    // or: one message of each sender a poll
-  bool batch_send = true;       // or: one a poll
-  bool batch_deliver = true;    // or: one a poll
-  bool nulls = true;            // or: a sender with nothing to send holds up the others
-  bool used_bytes_only = true;  // or: slots of `slot_bytes` travel
-  std::size_t slot_bytes = 0;   // only without used_bytes_only; a multiple of 8
-  bool one_cache_line = true;   // or: each column is pushed by itself, and carries no message
-  bool time_posting = false;    // look at the clock before and after
+  bool batch_receive = true;    // false: one message of each sender a poll
+  bool batch_send = true;       // false: one message a poll
+  bool batch_deliver = true;    // false: one message a poll
+  bool nulls = true;            // false: a sender with nothing to send holds up the others
+  bool used_bytes_only = true;  // false: whole slots of `slot_bytes` travel
+  std::size_t slot_bytes = 0;   // only if used_bytes_only is false; a multiple of 8
+  bool one_cache_line = true;   // false: each column is pushed by itself, and carries no message
+  bool time_posting = false;    // true: looks at the clock before and after posting
   friend bool operator==(const Switches&, const Switches&) = default;
 };
 

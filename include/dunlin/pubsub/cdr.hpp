@@ -20,10 +20,10 @@ inline constexpr std::size_t kHeaderBytes = 4;
 inline constexpr std::byte kPlainCdr2Le{0x07};
 inline constexpr std::byte kDelimitedCdr2Le{0x09};
 inline constexpr std::size_t kMostAlignment = 4;
-/// A decoded sample takes at most so much memory, beside its object: a few bytes can stand for many
+/// The most memory that a decoded sample takes beside its object: a few bytes can stand for many
 /// absent values of a large type.
 inline constexpr std::size_t kDecodedBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kDecodedBytesPerByte = 64;  // of the payload, in addition
+inline constexpr std::size_t kDecodedBytesPerByte = 64;  // for each payload byte, in addition
 
 template <class T>
 concept Primitive = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -32,9 +32,10 @@ static_assert(std::endian::native == std::endian::little, "samples are little-en
 
 class Encoder {
  public:
-  /// Appends the header at once.
+  /// The constructor appends the RTPS header.
   Encoder(std::vector<std::byte>& to, bool delimited) : to_(to) {
-    // Byte by byte: g++ 12 takes an inserted list or array for one that overflows.
+    // The header is pushed byte by byte: g++ 12 takes an inserted list or array for one that
+    // overflows.
     to_.push_back(std::byte{0});
     to_.push_back(delimited ? kDelimitedCdr2Le : kPlainCdr2Le);
     to_.push_back(std::byte{0});
@@ -48,7 +49,8 @@ class Encoder {
     to_.resize(at + sizeof(T));
     std::memcpy(to_.data() + at, &value, sizeof(T));
   }
-  /// As many single ones would be: behind the first one, no padding is between them.
+  /// Appends what as many single put() calls would append: behind the first one, no padding is
+  /// between them.
   template <Primitive T>
   void numbers(std::span<const T> values) {
     if (values.empty()) return;
@@ -62,7 +64,7 @@ class Encoder {
     const std::size_t unit = bytes < kMostAlignment ? bytes : kMostAlignment;
     to_.resize(begin_ + round_up(to_.size() - begin_, unit));
   }
-  /// A delimiter, filled in by end_delimited().
+  /// Begins an object with a delimiter, which end_delimited() fills in.
   [[nodiscard]] std::size_t begin_delimited() {
     number(std::uint32_t{0});
     return to_.size();
@@ -71,7 +73,8 @@ class Encoder {
     const auto length = static_cast<std::uint32_t>(to_.size() - begin);
     std::memcpy(to_.data() + begin - sizeof length, &length, sizeof length);
   }
-  /// RTPS: the payload is a multiple of 4 bytes long; the header says how many were added.
+  /// Ends the payload as RTPS wants: padded to a multiple of 4 bytes; the header says how many
+  /// bytes were added.
   void finish() {
     std::uint8_t added = 0;
     for (; (to_.size() - begin_) % kHeaderBytes != 0; ++added) to_.push_back(std::byte{});
@@ -83,7 +86,7 @@ class Encoder {
   std::size_t begin_ = 0;
 };
 
-/// Missing bytes read as zeros, and `good()` then says so.
+/// Decodes a payload. Missing bytes read as zeros, and good() is false from then on.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> payload) {
@@ -112,7 +115,7 @@ class Decoder {
     at_ += sizeof(T);
     return value;
   }
-  /// Each byte of a bool must be looked at.
+  /// Not for bool, because each byte of a bool must be checked.
   template <Primitive T>
   requires(!std::is_same_v<T, bool>) void numbers(std::span<T> values) {
     if (values.empty()) return;
@@ -136,19 +139,19 @@ class Decoder {
     if (has(length)) end_ = at_ + length;
     return outer;
   }
-  /// Passes over what is left of it: members that were appended.
+  /// Skips what is left of the delimited object: members that were appended to its type.
   void end_delimited(std::size_t outer) {
     at_ = end_;
     end_ = outer;
   }
-  /// Whether the delimited struct ends here: its further members were appended since.
+  /// Whether the delimited struct ends here: its further members were appended to the type later.
   [[nodiscard]] bool at_end() const noexcept { return at_ >= end_; }
   [[nodiscard]] std::size_t left() const noexcept { return at_ < end_ ? end_ - at_ : 0; }
   [[nodiscard]] bool delimited() const noexcept { return delimited_; }
   [[nodiscard]] bool good() const noexcept { return good_; }
   void fail() noexcept { good_ = false; }
-  /// Before so many elements are allocated. False, and good() no more: the payload is too small for
-  /// them, or for their memory.
+  /// To be called before that many elements are allocated. Returns false, and good() is false from
+  /// then on, if the payload is too small for so many elements, or for their memory.
   [[nodiscard]] bool reserve(std::size_t count, std::size_t element_bytes,
                              std::size_t least_encoded_bytes) noexcept {
     good_ = good_ && count <= left() / least_encoded_bytes &&

@@ -18,9 +18,9 @@ namespace dunlin::log {
 class Disk;
 }
 
-/// The untyped entities, for tools and for the typed ones, which are thin views of them
-/// (entities.hpp). Handles: copies are the same entity, which goes with its last handle or by
-/// close(). One thread, that of the participant.
+/// The untyped entities, for tools and for the typed entities, which are thin views of them
+/// (entities.hpp). They are handles: copies are the same entity, which ends with its last handle or
+/// by close(). One thread uses them, that of the participant.
 namespace dunlin::pubsub {
 
 class Carrier;
@@ -31,25 +31,25 @@ class ReaderCore;
 struct ReaderSlot;
 
 struct ParticipantOptions {
-  /// Topics of Level::logged: a directory of this member's own, below which each has a log. Its
-  /// parent must exist.
+  /// For topics of Level::logged: a directory of this member alone, in which each topic has a log.
+  /// Its parent must exist.
   std::string log_directory = {};
-  std::shared_ptr<log::Disk> log_disk = nullptr;  // of a simulator; null: that of the machine
-  /// Members that a logged topic waits for when it begins: those that may have its log.
+  std::shared_ptr<log::Disk> log_disk = nullptr;  // a simulated disk; null: the machine's
+  /// Members for which a logged topic waits when it begins: those that may have its log.
   std::vector<std::string> log_founders = {};
   /// Logged topics begin again, and go on, with a quorum of their last members: more than half, or
-  /// half with the first one. Only a topic without any log waits for all of log_founders. The same
-  /// at all members.
+  /// half with the first one. Only a topic without any log waits for all of log_founders. All
+  /// members give the same value.
   bool log_quorum = false;
   /// Members whose logs are lost: the others go on without samples that only these logs had.
   std::vector<std::string> log_given_up = {};
-  /// So long the destructor of the participant waits at most until all other members of its topics
-  /// have the samples that its writers have written, closed writers too; so does Group::leave(). 0:
-  /// they do not wait.
+  /// How long the destructor of the participant, and Group::leave(), wait at most until all other
+  /// members of its topics have the samples that its writers have written, closed writers included.
+  /// 0: they do not wait.
   std::uint32_t hand_over_ms = 1'000;
 };
 
-/// A topic that the group's members have, as others see it.
+/// A topic of the group's members, as other members see it.
 struct TopicInfo {
   std::string name;
   std::string type_name;
@@ -59,7 +59,7 @@ struct TopicInfo {
 /// An order that topics share (TopicQos::order). Its members know its topics.
 struct OrderInfo {
   std::string name;
-  std::size_t ring_bytes = 0;  // TopicQos::ring_bytes of its topics
+  std::size_t ring_bytes = 0;  // TopicQos::ring_bytes of the order's topics
   std::vector<std::string> members;
 };
 /// A writer or reader of a topic in which this member is.
@@ -67,28 +67,28 @@ struct EndpointInfo {
   std::string member;
   std::uint16_t number = 0;
   bool writes = false;
-  bool refused = false;  // it has another type than the topic
+  bool refused = false;  // its type differs from the topic's
   DataWriterQos writer_qos = {};
   DataReaderQos reader_qos = {};
 };
 struct TopicCounters {
-  std::uint64_t received = 0;   // samples, those of this member too
-  std::uint64_t bytes = 0;      // of their payloads
+  std::uint64_t received = 0;   // samples, this member's own included
+  std::uint64_t bytes = 0;      // bytes of the payloads of these
   std::uint64_t malformed = 0;  // messages that no member of this release sends
-  std::uint64_t repeated = 0;   // samples of clients, passed over as delivered before (RLY-1)
+  std::uint64_t repeated = 0;   // clients' samples that were dropped as delivered before (RLY-1)
 };
 
-/// All topics of one member of a group. Must be destroyed before the group; entities that are left
-/// say `ended` from then on.
+/// All topics of one member of a group. Must be destroyed before the group; calls on entities that
+/// still exist then return `ended`.
 class DomainParticipant {
  public:
-  /// The group must outlive it. Throws Error.
+  /// The group must outlive the participant. Throws Error.
   explicit DomainParticipant(Group& group, ParticipantOptions options = {});
   ~DomainParticipant();
   DomainParticipant(DomainParticipant&& other) noexcept;
   DomainParticipant& operator=(DomainParticipant&& other) noexcept;
 
-  /// All progress is made here, the group's included. Returns a number of things done. Throws what
+  /// Makes all progress, the group's included. Returns how many things were done. Throws what
   /// listeners and the group threw.
   std::size_t poll();
   [[nodiscard]] Waits waits() const;
@@ -96,13 +96,14 @@ class DomainParticipant {
   [[nodiscard]] Fabric& fabric() const noexcept;
   [[nodiscard]] Group& group() const noexcept;
 
-  /// The topics of all members, but for those of orders in which this member is not.
+  /// The topics of all members, except those in an order (TopicQos::order) in which this member is
+  /// not.
   [[nodiscard]] std::vector<TopicInfo> topics() const;
   [[nodiscard]] std::vector<OrderInfo> orders() const;
-  /// Another number when topics() or orders() has changed.
+  /// A number that differs once topics() or orders() has changed.
   [[nodiscard]] std::uint64_t topic_changes() const noexcept;
-  /// Whether this member is in any topic, or on its way out of one: topics go with their last
-  /// handle, after the samples of their writers have arrived.
+  /// Whether this member is in any topic, or on its way out of one: it leaves a topic with the last
+  /// handle, after the samples of its writers have arrived.
   [[nodiscard]] bool holds_topics() const noexcept;
   /// Asserts the liveliness of all writers with Liveliness::Kind::manual_by_participant.
   void assert_liveliness();
@@ -113,16 +114,16 @@ class DomainParticipant {
   std::shared_ptr<ParticipantCore> core_;
 };
 
-/// This member in an order (TopicQos::order), also while it has no topic of it: then it knows all
-/// its topics (DomainParticipant::topics()). A handle, as those below.
+/// This member's part in an order (TopicQos::order), also while it has no topic of it: through that
+/// it knows all topics of the order (DomainParticipant::topics()). A handle, as the entities are.
 class TopicOrder {
  public:
   TopicOrder() = default;
-  /// `ring_bytes`: that of its topics. Does not wait. Throws Error.
+  /// `ring_bytes`: the value of the order's topics. Does not wait. Throws Error.
   TopicOrder(const DomainParticipant& participant, const OrderName& name,
              std::size_t ring_bytes = TopicQos{}.ring_bytes);
   [[nodiscard]] bool joined() const noexcept;
-  /// Why not, if it never will: a sentence.
+  /// A sentence that says why this member can never be in the order; empty otherwise.
   [[nodiscard]] std::string why_refused() const;
 
  private:
@@ -133,40 +134,43 @@ class TopicOrder {
 class AnyTopic {
  public:
   AnyTopic() = default;
-  /// Topics of one name in one participant are the same topic, and must be given alike. Does not
-  /// wait. Throws Error.
+  /// Topics of one name in one participant are the same topic, and must be given equal type and
+  /// policies. Does not wait. Throws Error.
   AnyTopic(const DomainParticipant& participant, const std::string& name,
            std::shared_ptr<const TypeSupport> type, TopicQos qos = {});
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const TopicQos& qos() const noexcept;
-  /// This member takes part in it: it has the topic's history, and the endpoints of all members.
+  /// Whether this member is in the topic: it has the topic's history, and the endpoints of all
+  /// members.
   [[nodiscard]] bool joined() const noexcept;
-  /// Which members' logs a logged topic waits for, and why: a sentence; empty: it does not wait
-  /// (ParticipantOptions::log_quorum).
+  /// A sentence that says for which members' logs a logged topic waits, and why; empty: it does not
+  /// wait (ParticipantOptions::log_quorum).
   [[nodiscard]] std::string why_waiting() const;
-  /// Why not, if it never will: a sentence.
+  /// A sentence that says why this member can never be in the topic; empty otherwise.
   [[nodiscard]] const std::string& why_refused() const noexcept;
   [[nodiscard]] InconsistentTopicStatus inconsistent_topic_status() const;
-  /// Null: none.
+  /// Sets the handler for the topic's status inconsistent_topic; null: none.
   void on_inconsistent_topic(std::function<void()> handler);
   [[nodiscard]] std::vector<EndpointInfo> endpoints() const;
-  /// Grows when endpoints() changes.
+  /// A number that grows when endpoints() changes.
   [[nodiscard]] std::uint64_t endpoint_changes() const noexcept;
-  /// Whether that member has a reader. It was announced by a member with the topic's state.
+  /// Whether that member has a reader of the topic that a member with the topic's state has
+  /// announced.
   [[nodiscard]] bool has_reader_of(std::string_view member) const noexcept;
   [[nodiscard]] const TopicCounters& counters() const noexcept;
   /// The type of the topic's first endpoint; empty before there is one.
   [[nodiscard]] const std::string& type_text() const noexcept;
   /// How many samples were delivered since the topic began (SampleInfo::position), and a number for
-  /// that beginning: it changes if all members had left the topic. 0: it has not begun.
+  /// that beginning, which differs once all members had left the topic. 0: the topic has not begun.
   [[nodiscard]] std::uint64_t position() const noexcept;
   [[nodiscard]] std::uint64_t beginning() const noexcept;
-  /// How many things this member has in memory for late readers: samples; of a topic whose samples
-  /// stay in its log, places in the log, and writers (PUB-K2).
+  /// How many things this member keeps in memory for late readers: samples; for a topic whose
+  /// samples stay in its log, places in the log, and writers (PUB-K2).
   [[nodiscard]] std::size_t held_in_memory() const noexcept;
-  /// The highest number of that client's samples that was delivered here; 0: none.
+  /// The highest number of that client's samples that were delivered here; 0: no sample was.
   [[nodiscard]] std::uint64_t delivered_of(const ClientId& client) const noexcept;
-  /// Called from poll() when delivered_of() a client has come to be this, or has been it already.
+  /// Sets the handler that poll() calls when delivered_of() a client reaches this number, or has
+  /// reached it already.
   void on_client(std::function<void(const ClientStamp&)> handler);
   explicit operator bool() const noexcept { return core_ != nullptr; }
 
@@ -181,7 +185,7 @@ class AnyWriter {
  public:
   AnyWriter() = default;
   AnyWriter(const AnyTopic& topic, const DataWriterQos& qos);
-  /// Of a type of its own; as a tool that has come to know it.
+  /// A writer with a type of its own, such as a tool has that has come to know the topic's type.
   AnyWriter(const AnyTopic& topic, const DataWriterQos& qos,
             std::shared_ptr<const TypeSupport> type);
 
@@ -192,43 +196,46 @@ class AnyWriter {
   [[nodiscard]] WriteResult unregister(const void* key_holder) {
     return put(key_holder, Put::unregister);
   }
-  /// For a client. Only one sample of each number is delivered (RLY-1).
+  /// Writes a sample for a client. Of several samples with one number, only one is delivered
+  /// (RLY-1).
   [[nodiscard]] WriteResult write(const void* sample, const ClientStamp& from);
   [[nodiscard]] WriteResult dispose(const void* key_holder, const ClientStamp& from);
-  /// Where to build a plain sample in place; null if there is no room now, and for other types. A
-  /// later call of this or another writer of this member in the topic, or in any topic of its
-  /// order, takes it back: publish() before that, and before the next poll().
+  /// Memory in which to build a plain sample in place; null if there is no room now, and for other
+  /// types. A later call of this or another writer of this member in the topic, or in any topic of
+  /// its order, takes the memory back: publish() before that, and before the next poll().
   [[nodiscard]] void* loan() noexcept;
-  /// Likewise, of a type with encode_head: where to build the elements of its last member. Its
-  /// data() is null if there is no room now, for other types, and for more than the ring takes in
-  /// place (TopicQos::ring_bytes).
+  /// Memory in which to build the elements of the last member, for a type with encode_head;
+  /// `fields` has the other members. Its data() is null if there is no room now, for other types,
+  /// and for more than the ring takes in place (TopicQos::ring_bytes). publish() as after the other
+  /// loan().
   [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
-  /// The sample that was built is written; nothing is, if it was taken back.
+  /// Writes the sample that was built; writes nothing if the memory was taken back.
   void publish() noexcept;
 
   [[nodiscard]] bool ready() const noexcept;
   [[nodiscard]] std::string why_refused() const;
-  /// Asserts the liveliness of this writer, or of all, as its policy says.
+  /// Asserts the liveliness of this writer, or of all writers of the participant, as its policy
+  /// says.
   [[nodiscard]] WriteResult assert_liveliness();
   [[nodiscard]] const DataWriterQos& qos() const noexcept;
   [[nodiscard]] MatchedStatus publication_matched_status() const noexcept;
   [[nodiscard]] DeadlineMissedStatus offered_deadline_missed_status() const noexcept;
   [[nodiscard]] IncompatibleQosStatus offered_incompatible_qos_status() const;
   [[nodiscard]] LivelinessLostStatus liveliness_lost_status() const noexcept;
-  /// Statuses that changed since they were last looked at by this call.
+  /// The statuses that have changed since the last call of status_changes().
   [[nodiscard]] Status status_changes() noexcept;
   [[nodiscard]] Status peek_changes() const noexcept;
-  /// Called from poll() with each status that changed; null: none.
+  /// Sets the handler that poll() calls with each status that has changed; null: none.
   void on_status(std::function<void(Status)> handler);
-  /// Whether all members of the topic have all samples that were written here so far, and will
-  /// give them to their readers also if this member ends now (Multicast::acknowledged()).
+  /// Whether all members of the topic have all samples that were written here so far, and will give
+  /// them to their readers even if this member ends now (Multicast::acknowledged()).
   [[nodiscard]] bool acknowledged() const;
-  /// Polls the participant until then, at most so long; returns whether it is so. Not in a handler.
-  /// Throws what poll() throws, and Error on a simulated node, whose World polls it.
+  /// Polls the participant until acknowledged(), at most so long; returns whether it is. Not for
+  /// handlers. Throws what poll() throws, and Error on a simulated node, whose World polls it.
   bool wait_for_acknowledgments(std::uint32_t timeout_ms);
   void close();
   explicit operator bool() const noexcept { return core_ != nullptr; }
-  /// For handlers of the writer itself, which must not keep it.
+  /// A weak reference for handlers of the writer itself, which must not keep the writer alive.
   using Weak = std::weak_ptr<WriterCore>;
   explicit AnyWriter(const Weak& weak) : core_(weak.lock()) {}
   [[nodiscard]] Weak weak() const noexcept { return core_; }
@@ -242,23 +249,27 @@ class AnyWriter {
 class AnyReader {
  public:
   AnyReader() = default;
-  /// `filter`: of the samples, only those for which it returns true; null: all.
+  /// `filter`: the reader is given only samples for which it returns true; null: all.
   using Filter = std::function<bool(const void* sample)>;
   AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter = nullptr);
 
-  /// Called from poll() with each sample, in place: valid until it returns. Then nothing is cached
-  /// here, and read() and take() find nothing. Set it before the next poll().
+  /// Sets the handler that poll() calls with each sample in the ring, where it is valid until the
+  /// handler returns. Then the reader caches no samples, and read() and take() find none. Set it
+  /// before the next poll().
   using SampleHandler = std::function<void(const void* sample, const SampleInfo& info)>;
   void on_sample(SampleHandler handler);
 
   struct NextInOrder {
     bool has_sample = false;
-    bool waits = false;          // an earlier one may come: it requests stored samples, and is not
-    bool is_coming = false;      // ready yet, or is on its way through them
+    /// True while the reader may still get stored samples that are older than this one: it requests
+    /// stored samples, and is not ready yet.
+    bool waits = false;
+    /// True while the reader is on its way through the stored samples.
+    bool is_coming = false;
     std::uint64_t position = 0;  // SampleInfo::order_position
-    bool is_behind = false;      // the sample at it: the end of an instance
+    bool is_behind = false;      // the sample at `position` is the end of an instance
   };
-  /// Samples that a reader lends; they stay until it is given back, which its destructor does.
+  /// Samples that a reader lends; they stay until the loan is given back, by its destructor.
   class Loan {
    public:
     Loan() = default;
@@ -278,15 +289,15 @@ class AnyReader {
   };
   [[nodiscard]] Loan take(const Selection& selection = {});
   [[nodiscard]] Loan read(const Selection& selection = {});
-  /// Whether a take() of these would find any.
+  /// Whether take() with this selection would find any sample.
   [[nodiscard]] bool available(const Selection& selection = {}) const noexcept;
-  /// The place of the oldest sample of the cache in the order of several topics (OrderedAccess).
+  /// The position of the cache's oldest sample in the order of several topics (OrderedAccess).
   [[nodiscard]] NextInOrder next_in_order() const noexcept;
-  /// A full cache takes as many more, until it has been emptied so far again.
+  /// Lets a full cache take as many samples more, until it has been emptied to its limit again.
   void make_room() noexcept;
-  /// Whether any of these is one for which `query` returns true.
+  /// Whether `query` returns true for any sample in the selection.
   [[nodiscard]] bool any(const Selection& selection, const Filter& query) const;
-  /// The instance of these key members; 0: there is none.
+  /// The instance with these key members; 0: there is none.
   [[nodiscard]] InstanceHandle lookup_instance(const void* key_holder) const;
 
   [[nodiscard]] bool ready() const noexcept;
@@ -304,7 +315,7 @@ class AnyReader {
   void on_status(std::function<void(Status)> handler);
   void close();
   explicit operator bool() const noexcept { return core_ != nullptr; }
-  /// For handlers of the reader itself, which must not keep it.
+  /// A weak reference for handlers of the reader itself, which must not keep the reader alive.
   using Weak = std::weak_ptr<ReaderCore>;
   explicit AnyReader(const Weak& weak) : core_(weak.lock()) {}
   [[nodiscard]] Weak weak() const noexcept { return core_; }

@@ -12,7 +12,8 @@
 #include <dunlin/pubsub/topic_type.hpp>
 
 /// The typed entities: thin views of the untyped ones (core.hpp), in the shapes of the ISO C++ API
-/// of DDS. Handles: copies are the same entity. One thread, that of the participant.
+/// of DDS. They are handles: copies are the same entity. One thread uses them, that of the
+/// participant.
 namespace dunlin::pubsub {
 
 template <class T>
@@ -23,7 +24,7 @@ class Topic : public AnyTopic {
       : AnyTopic(participant, name, type_support<T>(), qos) {}
 };
 
-/// Makes writers, with these policies unless they have their own.
+/// Makes writers, with these policies unless a writer has its own.
 class Publisher {
  public:
   explicit Publisher(const DomainParticipant&, DataWriterQos qos = {}) : qos_(qos) {}
@@ -33,7 +34,7 @@ class Publisher {
   DataWriterQos qos_;
 };
 
-/// Makes readers, likewise.
+/// Makes readers, with these policies unless a reader has its own.
 class Subscriber {
  public:
   explicit Subscriber(const DomainParticipant&, DataReaderQos qos = {}) : qos_(qos) {}
@@ -48,8 +49,8 @@ class DataWriter;
 template <class T>
 class DataReader;
 
-/// Override the functions that you need. Called from the participant's poll(); must outlive the
-/// writer, or be taken off it.
+/// The handlers of a writer: override those that you need. The participant's poll() calls them. A
+/// listener must outlive the writer, or be taken off it.
 template <class T>
 class DataWriterListener {
  public:
@@ -83,26 +84,26 @@ class DataWriter {
       : writer_(topic, qos) {}
 
   [[nodiscard]] WriteResult write(const T& sample) { return writer_.write(&sample); }
-  /// The instance of these key members is gone.
+  /// Says that the instance with these key members is gone.
   [[nodiscard]] WriteResult dispose_instance(const T& key_holder) {
     return writer_.dispose(&key_holder);
   }
-  /// This writer writes that instance no more.
+  /// Says that this writer writes that instance no more.
   [[nodiscard]] WriteResult unregister_instance(const T& key_holder) {
     return writer_.unregister(&key_holder);
   }
-  /// Where to build a sample in the ring; null if there is no room now. All members must be
-  /// written: the memory is not cleared. publish() before another call of a writer of the topic, or
-  /// of a topic of its order, and before the next poll().
+  /// Memory in the ring in which to build a sample; null if there is no room now. The caller must
+  /// write all members: the memory is not cleared. publish() before another call of a writer of the
+  /// topic, or of a topic of its order, and before the next poll().
   [[nodiscard]] T* loan() noexcept {
     static_assert(detail::is_plain<T>(),
                   "dunlin: only plain types are built in place; write() the others.");
     return static_cast<T*>(writer_.loan());
   }
-  /// The same for a final struct whose last member is a sequence of numbers of at most 4 bytes: it
-  /// gets so many elements, which are built in the ring. The other members are those of `fields`.
-  /// The result's data() is null if there is no room now, and if the sample is too large for its
-  /// ring: write() such samples.
+  /// Memory in the ring in which to build the last member of a final struct, a sequence of numbers
+  /// of at most 4 bytes with so many elements. The other members are those of `fields`. The
+  /// result's data() is null if there is no room now, and if the sample is too large for its ring:
+  /// write() such samples. publish() as after the other loan().
   [[nodiscard]] auto loan(const T& fields, std::size_t elements) {
     static_assert(detail::ends_with_sequence<T>(),
                   "dunlin: only a sequence of numbers of at most 4 bytes, at the end of a final "
@@ -112,14 +113,14 @@ class DataWriter {
     return std::span(reinterpret_cast<Element*>(room.data()), room.size() / sizeof(Element));
   }
   void publish() noexcept { writer_.publish(); }
-  /// See AnyWriter.
+  /// Waits as AnyWriter::wait_for_acknowledgments() does.
   bool wait_for_acknowledgments(std::uint32_t timeout_ms) {
     return writer_.wait_for_acknowledgments(timeout_ms);
   }
 
   void listener(DataWriterListener<T>* listener, Status mask = Status::all) {
     if (listener == nullptr) return writer_.on_status(nullptr);
-    // Of its own handle, the handler must not keep the writer alive.
+    // The handler must not keep its own writer alive.
     writer_.on_status([this_writer = weak(), listener, mask](Status now) {
       DataWriter writer(this_writer);
       if (!writer) return;
@@ -135,7 +136,7 @@ class DataWriter {
     });
   }
 
-  /// The untyped writer: statuses, liveliness, close().
+  /// Gives access to the untyped writer: statuses, liveliness, close().
   AnyWriter* operator->() noexcept { return &writer_; }
   const AnyWriter* operator->() const noexcept { return &writer_; }
   explicit operator bool() const noexcept { return static_cast<bool>(writer_); }
@@ -147,7 +148,8 @@ class DataWriter {
   AnyWriter writer_;
 };
 
-/// A sample that a reader lends: `data()` only if `info().valid()`; else only its key members are.
+/// A sample that a reader lends. Use data() only if info().valid(); otherwise only its key members
+/// are there.
 template <class T>
 struct Sample {
   [[nodiscard]] const T& data() const noexcept { return *data_; }
@@ -156,7 +158,7 @@ struct Sample {
   const SampleInfo* info_;
 };
 
-/// The samples of a take() or read(), lent until this goes.
+/// The samples of a take() or read(), lent until this object is destroyed.
 template <class T>
 class LoanedSamples {
  public:
@@ -214,7 +216,7 @@ class DataReader {
   [[nodiscard]] InstanceHandle lookup_instance(const T& key_holder) const {
     return reader_.lookup_instance(&key_holder);
   }
-  /// Called from poll() with each sample where it lies in the ring, which costs no copy; see
+  /// Sets the handler that poll() calls with each sample in the ring, which costs no copy; see
   /// AnyReader::on_sample().
   void on_sample(std::function<void(const T&, const SampleInfo&)> handler) {
     if (!handler) return reader_.on_sample(nullptr);
@@ -246,7 +248,7 @@ class DataReader {
     });
   }
 
-  /// The untyped reader: statuses, close().
+  /// Gives access to the untyped reader: statuses, close().
   AnyReader* operator->() noexcept { return &reader_; }
   const AnyReader* operator->() const noexcept { return &reader_; }
   explicit operator bool() const noexcept { return static_cast<bool>(reader_); }

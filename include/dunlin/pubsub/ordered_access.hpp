@@ -14,9 +14,9 @@
 
 namespace dunlin::pubsub {
 
-/// Takes the samples of several readers in the one order of their topics (TopicQos::order): what
-/// DDS calls ordered access, of the samples of all writers here. One thread, that of the
-/// participant.
+/// Takes the samples of several readers in the one order of their topics (TopicQos::order). DDS
+/// calls this ordered access; here it covers the samples of all writers. One thread uses it, that
+/// of the participant.
 ///
 ///     OrderedAccess flight;
 ///     flight.add<Shape>(shapes, [&](const Sample<Shape>& shape) { ... });
@@ -26,13 +26,14 @@ namespace dunlin::pubsub {
 ///       flight.take();
 ///     }
 ///
-/// PUB-O4  Of the readers that were added before the first take(), it hands out all samples by
-///         SampleInfo::order_position, which never descends, and none that a reader had or could
-///         still get is passed over: so members that take the same topics from the same place on,
-///         with readers that keep all, take the same sequence.
+/// PUB-O4  It hands out all samples of the readers that were added before the first take(), by
+///         SampleInfo::order_position, which never descends, and skips none that a reader had or
+///         could still get. So members that take the same topics from the same position on, with
+///         readers that keep all samples, take the same sequence.
 class OrderedAccess {
  public:
-  /// Throws Error, if the reader's topic has no order, or another one than those before.
+  /// Adds a reader. Throws Error if its topic has no order, or another order than the readers
+  /// before.
   template <class T>
   void add(const DataReader<T>& reader, std::function<void(const Sample<T>&)> handler) {
     add(*reader.operator->(),
@@ -54,12 +55,12 @@ class OrderedAccess {
     parts_.push_back({.reader = reader, .handler = std::move(handler)});
   }
 
-  /// Gives the samples that there are to the handlers, at most so many; returns how many. A reader
-  /// that requests stored samples holds later ones of the others back until it has come to its
-  /// place; until it is ready, their caches take more than their limits. A handler may write and
-  /// add readers, and must not poll or take(). If it throws, its sample counts as taken, and the
-  /// next take() goes on behind it. Throws Error, too, for a reader that is refused, once its
-  /// samples are taken.
+  /// Gives at most so many of the available samples to the handlers; returns how many. A reader
+  /// that requests stored samples holds later samples of the other readers back until it has come
+  /// to its place in the order; until it is ready, their caches take more than their limits. A
+  /// handler may write and add readers, and must not poll or take(). If it throws, its sample
+  /// counts as taken, and the next take() goes on behind it. Also throws Error for a reader that is
+  /// refused, once its samples are taken.
   std::size_t take(std::size_t most = std::numeric_limits<std::size_t>::max()) {
     std::size_t taken = 0;
     for (; taken < most; ++taken) {
@@ -76,7 +77,8 @@ class OrderedAccess {
     AnyReader reader;
     AnyReader::SampleHandler handler;
   };
-  /// The part whose next sample comes first in the order; null: there is none, or it is not known.
+  /// The part whose next sample comes first in the order; null: there is none, or it is not known
+  /// yet.
   [[nodiscard]] Part* first() {
     Part* earliest = nullptr;
     std::pair<std::uint64_t, bool> place;
@@ -86,7 +88,8 @@ class OrderedAccess {
         if (const std::string why = part.reader.why_refused(); !why.empty())
           throw Error("ordered access: " + why);
       if (next.waits) {
-        // Its announcement lies behind what fills the others, in the same order.
+        // The reader's announcement lies behind the samples that fill the others' caches, in the
+        // same order.
         if (next.is_coming)
           for (Part& other : parts_) other.reader.make_room();
         return nullptr;
@@ -99,7 +102,7 @@ class OrderedAccess {
     return earliest;
   }
 
-  std::deque<Part> parts_;  // which stay where they are while a handler adds one
+  std::deque<Part> parts_;  // a deque: parts stay where they are while a handler adds one
 };
 
 }  // namespace dunlin::pubsub

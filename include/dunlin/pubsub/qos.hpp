@@ -19,21 +19,21 @@ namespace dunlin::pubsub {
 
 inline constexpr std::uint64_t kInfiniteNs = std::numeric_limits<std::uint64_t>::max();
 
-/// The promises of a topic for its samples: the four levels of the Spindle DDS. All members that
-/// use a topic give the same.
+/// A topic's promises for its samples: the four levels of the Spindle DDS. All members that use a
+/// topic give the same level.
 enum class Level : std::uint8_t {
-  unordered,         // delivered on receipt, discarded after that
+  unordered,         // samples are delivered on receipt, discarded after that
   atomic,            // one order of all writers' samples at all readers; all members or none
   volatile_storage,  // atomic; every member of the topic keeps the samples in memory
   logged             // volatile_storage, and in logs on the disks of all members of the topic
 };
 [[nodiscard]] std::string_view describe(Level level) noexcept;
 
-/// How much a reader holds, of each instance; in a TopicQos: how much its storage holds.
+/// How many samples of each instance a reader holds; in a TopicQos: how many its storage holds.
 struct History {
   enum class Kind : std::uint8_t { keep_last, keep_all };
   Kind kind = Kind::keep_last;
-  std::uint32_t depth = 1;  // of keep_last
+  std::uint32_t depth = 1;  // for keep_last
   static constexpr History keep_last(std::uint32_t depth) noexcept {
     return {.kind = Kind::keep_last, .depth = depth};
   }
@@ -44,14 +44,14 @@ struct History {
 };
 
 struct ResourceLimits {
-  std::uint32_t max_samples = 4096;  // of all instances
+  std::uint32_t max_samples = 4096;  // a reader holds of all instances together
   /// Beyond that, a best-effort reader loses samples of further instances, and a reliable reader
   /// holds the topic back until the application has taken all samples of an ended instance.
   std::uint32_t max_instances = 65'536;
   friend bool operator==(const ResourceLimits&, const ResourceLimits&) = default;
 };
 
-/// A reader may request at most what the writer offers.
+/// Whether samples may be lost. A reader may request at most what the writer offers.
 struct Reliability {
   enum class Kind : std::uint8_t { best_effort, reliable };
   Kind kind = Kind::reliable;
@@ -69,7 +69,7 @@ struct Durability {
   friend bool operator==(const Durability&, const Durability&) = default;
 };
 
-/// Each instance is written at least once in this time.
+/// A writer writes each instance at least once in this time.
 struct Deadline {
   std::uint64_t period_ns = kInfiniteNs;
   friend bool operator==(const Deadline&, const Deadline&) = default;
@@ -83,7 +83,7 @@ struct Liveliness {
   friend bool operator==(const Liveliness&, const Liveliness&) = default;
 };
 
-/// A sample older than that, counted from its receipt, is given to no reader.
+/// A sample older than this, counted from its receipt, is given to no reader.
 struct Lifespan {
   std::uint64_t duration_ns = kInfiniteNs;
   friend bool operator==(const Lifespan&, const Lifespan&) = default;
@@ -93,22 +93,24 @@ struct Ownership {
   /// `either` is for readers, such as those of tools: writers of both kinds match.
   enum class Kind : std::uint8_t { shared, exclusive, either };
   Kind kind = Kind::shared;
-  std::uint32_t strength = 0;  // of a writer; the strongest live one owns an instance
+  std::uint32_t strength = 0;  // a writer's strength; the strongest live writer owns an instance
   friend bool operator==(const Ownership&, const Ownership&) = default;
 };
 
-/// At most one sample of an instance in this time.
+/// A reader is given at most one sample of an instance in this time.
 struct TimeBasedFilter {
   std::uint64_t minimum_separation_ns = 0;
   friend bool operator==(const TimeBasedFilter&, const TimeBasedFilter&) = default;
 };
 
-/// The behaviour of a full reliable reader with History::keep_all(); `drop` also of one that
-/// requests best_effort, which else loses samples when it is full.
+/// What happens when a reliable reader with History::keep_all() is full; `drop` also concerns a
+/// reader that requests best_effort, which otherwise loses samples when it is full.
 struct SlowReader {
   enum class Kind : std::uint8_t {
     hold,  // it holds the topic back: writers see WriteResult::no_room
-    drop   // likewise, for `after_ns`; then it is given no more samples, and is told so
+    /// The reader holds the topic back for `after_ns`; then it is given no more samples, and is
+    /// told so.
+    drop
   };
   Kind kind = Kind::hold;
   std::uint64_t after_ns = 0;
@@ -122,7 +124,7 @@ inline constexpr std::uint32_t kAllSamples = std::numeric_limits<std::uint32_t>:
 class OrderName {
  public:
   constexpr OrderName() noexcept = default;
-  // Implicit, for TopicQos{.order = "flight"}.
+  // The constructor is implicit, for TopicQos{.order = "flight"}.
   constexpr OrderName(std::string_view name) noexcept
       : size_(static_cast<std::uint8_t>(std::min(name.size(), kMaxOrderNameBytes + 1))) {
     std::ranges::copy(name.substr(0, size_), characters_.begin());
@@ -138,29 +140,30 @@ class OrderName {
  private:
   std::uint8_t size_ = 0;
   std::array<char, kMaxOrderNameBytes + 1> characters_ =
-      {};  // one more: of a name that is too long
+      {};  // one byte more than the limit, to notice a name that is too long
 };
 
 struct TopicQos {
   Level level = Level::atomic;
-  /// Of the storage of volatile_storage and logged: samples of each instance, and in all. The
-  /// oldest ones go.
+  /// The storage of volatile_storage and logged: samples of each instance, and in all. The oldest
+  /// ones go first.
   History history = History::keep_all();
   std::uint32_t max_samples = 8192;
-  /// Of each writing member, at every member of the topic; a power of two. A sample in place takes
-  /// at most a quarter of it.
+  /// The ring of each writing member, at every member of the topic; a power of two. A sample that
+  /// is built in place takes at most a quarter of it.
   std::size_t ring_bytes = std::size_t{1} << 20;
-  /// Of the storage: bytes of the payloads of all its samples. The oldest ones go, and the newest
-  /// one stays in any case. 0: any number.
+  /// Most bytes of all payloads in the storage. The oldest samples go first, and the newest one
+  /// stays in any case. 0: no limit.
   std::uint64_t max_bytes = 0;
-  /// Of the storage: samples that were received so long ago go. While no member of the topic runs,
+  /// Samples that were received so long ago leave the storage. While no member of the topic runs,
   /// they do not age.
   std::uint64_t max_age_ns = kInfiniteNs;
-  /// Of logged: each time that about so many more bytes are in a member's log, the member trims it
-  /// to what the storage has. At least kLeastLogTrimBytes; 0: never, and the log has all samples.
+  /// For logged topics: each time that about so many more bytes are in a member's log, the member
+  /// trims the log to what the storage has. At least kLeastLogTrimBytes; 0: never, and the log
+  /// keeps all samples.
   std::uint64_t log_trim_bytes = 0;
   /// All topics that name one order have one order of their samples together
-  /// (SampleInfo::order_position). Of atomic and volatile_storage, with equal ring_bytes.
+  /// (SampleInfo::order_position). For atomic and volatile_storage topics with equal ring_bytes.
   OrderName order = {};
   friend bool operator==(const TopicQos&, const TopicQos&) = default;
 };
@@ -187,7 +190,8 @@ struct DataReaderQos {
   friend bool operator==(const DataReaderQos&, const DataReaderQos&) = default;
 };
 
-// As DDS programs write: qos << Reliability::reliable() << History::keep_last(3).
+// Policies are set as DDS programs write them: qos << Reliability::reliable() <<
+// History::keep_last(3).
 inline DataWriterQos& operator<<(DataWriterQos& q, Reliability p) { return q.reliability = p, q; }
 inline DataWriterQos& operator<<(DataWriterQos& q, Deadline p) { return q.deadline = p, q; }
 inline DataWriterQos& operator<<(DataWriterQos& q, Liveliness p) { return q.liveliness = p, q; }

@@ -5,17 +5,18 @@
 #include <string_view>
 
 /// The reports of writers and readers: the result of a write, the facts about a sample, and
-/// statuses. Plain values; times are nanoseconds of the fabric's clock.
+/// statuses. All are plain values; times are nanoseconds of the fabric's clock.
 namespace dunlin::pubsub {
 
-/// Only `written` takes the sample; after the others the caller still has it.
+/// The result of a write. Only `written` takes the sample; otherwise the caller still has it.
 enum class WriteResult : std::uint8_t {
   written,
-  no_room,    // the ring is full, or a reader holds the topic back: poll, and try again
-  not_ready,  // the writer is not announced yet, or a view ends, or this member leaves the group:
-              // poll, and try again
-  refused,    // the topic has another type: why_refused() shows both
-  ended       // the writer is closed, or the group has ended here
+  no_room,  // the ring is full, or a reader holds the topic back: poll, and try again
+  /// The writer is not announced yet, or a view ends, or this member leaves the group: poll, and
+  /// try again.
+  not_ready,
+  refused,  // the topic has another type: why_refused() shows both
+  ended     // the writer is closed, or the group has ended here
 };
 [[nodiscard]] std::string_view describe(WriteResult result) noexcept;
 
@@ -29,10 +30,10 @@ enum class InstanceState : std::uint8_t {
   any = 7
 };
 
-/// An instance of a keyed topic, at one reader. 0: none.
+/// Names an instance of a keyed topic, at one reader. 0: no instance.
 using InstanceHandle = std::uint64_t;
 
-/// A writer: the member's name, and its number there.
+/// Names a writer: the member's name, and the writer's number there.
 struct EndpointId {
   std::string_view member;
   std::uint16_t number = 0;
@@ -45,27 +46,29 @@ struct SampleInfo {
   InstanceState instance_state = InstanceState::alive;
   InstanceHandle instance = 0;
   EndpointId publication = {};
-  std::uint64_t sequence = 0;      // of the writer, from 1 on
-  std::uint64_t source_ns = 0;     // by the writer's clock
-  std::uint64_t reception_ns = 0;  // by this member's clock
-  std::uint64_t position = 0;  // in the topic, from 1 on: the same at all members, with one order
-  std::uint64_t order_position = 0;  // likewise, in the order of several topics; 0: it has none
+  std::uint64_t sequence = 0;      // the writer's number of the sample, from 1 on
+  std::uint64_t source_ns = 0;     // when it was written, by the writer's clock
+  std::uint64_t reception_ns = 0;  // when it was received, by this member's clock
+  /// The sample's number in the topic, from 1 on: equal at all members, if the topic has one order.
+  std::uint64_t position = 0;
+  /// The sample's number in the order of several topics, equal at all members; 0: it has none.
+  std::uint64_t order_position = 0;
   std::uint32_t disposed_generation = 0;
   std::uint32_t no_writers_generation = 0;
   std::uint32_t sample_rank = 0;  // how many samples of the instance follow in this result
   [[nodiscard]] bool valid() const noexcept { return valid_data; }
 };
 
-/// Which samples a read() or take() is after.
+/// Selects the samples that a read() or take() returns.
 struct Selection {
   std::uint32_t max_samples = UINT32_MAX;
   SampleState sample_states = SampleState::any;
   ViewState view_states = ViewState::any;
   InstanceState instance_states = InstanceState::any;
-  InstanceHandle instance = 0;  // 0: of all instances
+  InstanceHandle instance = 0;  // 0: all instances
 };
 
-/// Bits of a StatusMask.
+/// The statuses, as bits of a StatusMask.
 enum class Status : std::uint32_t {
   none = 0,
   data_available = 1U << 0U,
@@ -112,7 +115,7 @@ struct SampleRejectedStatus {
   std::uint32_t total_count = 0;  // how often an instance beyond ResourceLimits::max_instances came
 };
 struct SampleLostStatus {
-  std::uint32_t total_count = 0;  // that could not be decoded, or were trimmed from the log
+  std::uint32_t total_count = 0;  // samples that could not be decoded, or were trimmed from the log
   bool dropped = false;           // this reader was too slow (SlowReader), and gets no more
 };
 struct InconsistentTopicStatus {

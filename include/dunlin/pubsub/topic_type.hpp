@@ -59,7 +59,8 @@ constexpr std::string_view type_name() {
   constexpr std::string_view text = __PRETTY_FUNCTION__;
   std::size_t begin = text.find("T = ") + 4;
   const std::size_t end = text.find_first_of(";]", begin);
-  // Where it is declared in a file makes no difference: {anonymous}::, (anonymous namespace)::.
+  // The name must not depend on where in a file it is declared: {anonymous}::, (anonymous
+  // namespace)::.
   if (const std::size_t hidden = text.rfind("}::", end); hidden != std::string_view::npos)
     begin = hidden + 3;
   if (const std::size_t hidden = text.rfind(")::", end);
@@ -139,7 +140,7 @@ std::string describe_type() {
 template <class T>
 void append_key_value(const T& value, std::vector<std::byte>& to);
 
-/// In the order of their declaration, in which the type's text has them, too.
+/// The key members in the order of their declaration, in which the type's text lists them, too.
 template <class T, auto... Keys>
 void append_keys(const T& object, std::vector<std::byte>& to, KeyOf<Keys...> keys) {
   const auto append = [&]<class M>(const M& member) {
@@ -192,7 +193,7 @@ void encode_elements(cdr::Encoder& to, const T& elements) {
   }
 }
 
-/// Whether a collection of these, or their inner dimensions, is without a delimiter.
+/// Whether a collection of such elements, and its inner dimensions, has no delimiter.
 template <class T>
 consteval bool is_bare_collection() {
   if constexpr (Array<T>)
@@ -237,8 +238,8 @@ void encode(cdr::Encoder& to, const T& value) {
   }
 }
 
-/// Whether XCDR2 has the elements of a sequence, which is the last member of a final struct, as
-/// memory has them: then they can be built in the ring.
+/// Whether XCDR2 and memory have equal bytes for the elements of a sequence that is the last member
+/// of a final struct: then the elements can be built in the ring.
 template <class T>
 consteval bool ends_with_sequence() {
   if constexpr (Struct<T> && extensibility<T>() == Extensibility::final_) {
@@ -253,14 +254,14 @@ consteval bool ends_with_sequence() {
     return false;
   }
 }
-/// The sequence's elements.
+/// Encodes the sequence's elements.
 template <class T>
 struct LastElement {
   using Members = decltype(tie_members(std::declval<T&>()));
   using type = typename std::remove_cvref_t<
       std::tuple_element_t<std::tuple_size_v<Members> - 1, Members>>::value_type;
 };
-/// All but them.
+/// Encodes all members but the last sequence's elements.
 template <class T>
 void encode_head(cdr::Encoder& to, const T& value, std::size_t elements) {
   const auto members = tie_members(value);
@@ -269,7 +270,7 @@ void encode_head(cdr::Encoder& to, const T& value, std::size_t elements) {
   to.number(static_cast<std::uint32_t>(elements));
 }
 
-/// No value of the type is encoded in less.
+/// The fewest bytes in which a value of the type is encoded.
 template <class T>
 consteval std::size_t least_encoded_bytes() {
   if constexpr (Number<T>) {
@@ -296,7 +297,7 @@ void decode_elements(cdr::Decoder& from, T& value) {
     using Element = typename SequenceTraits<T>::Element;
     constexpr std::size_t kLeast = std::max<std::size_t>(least_encoded_bytes<Element>(), 1);
     const std::uint32_t count = from.number<std::uint32_t>();
-    // A length that cannot be true allocates nothing.
+    // A length that cannot be true must not allocate anything.
     if (!from.reserve(count, sizeof(Element), kLeast)) return;
     value.resize(count);
   }
@@ -334,7 +335,7 @@ void decode(cdr::Decoder& from, T& value) {
   } else if constexpr (extensibility<T>() == Extensibility::appendable) {
     const std::size_t outer = from.begin_delimited();
     const auto member = [&from](auto& m) {
-      // A member that the sender's type does not have yet.
+      // The sender's type does not have this member yet.
       if (from.at_end())
         m = {};
       else

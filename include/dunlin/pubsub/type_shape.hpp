@@ -18,7 +18,7 @@
 
 namespace dunlin::detail {
 
-/// Never called; std::optional's constructor, which is only looked at, wants to see it defined.
+/// Never called; std::optional's constructor, which is only examined, needs to see it defined.
 template <class U>
 constexpr AnyMember::operator U() const noexcept {
   __builtin_unreachable();
@@ -26,7 +26,7 @@ constexpr AnyMember::operator U() const noexcept {
 
 }  // namespace dunlin::detail
 
-/// Which types can be a topic's, and of what shape they are: plain, an array, a sequence, an
+/// Which types can be a topic's type, and what shape they have: plain, an array, a sequence, an
 /// optional member, or a struct of these.
 namespace dunlin::pubsub::detail {
 
@@ -78,7 +78,7 @@ concept Optional = OptionalTraits<T>::value;
 template <class T>
 concept Struct = std::is_class_v<T> && std::is_aggregate_v<T> && !Array<T>;
 
-/// The sentences for a type that cannot be a topic's.
+/// The error messages for a type that cannot be a topic's type.
 template <class T>
 consteval bool check_topic_type() {
   if constexpr (Number<T>) {
@@ -114,7 +114,8 @@ consteval bool check_topic_type() {
   }
 }
 
-/// Whether the bytes of a T mean the same at all members: numbers and arrays and structs of them.
+/// Whether the bytes of a T mean the same value at all members: numbers, and arrays and structs of
+/// them.
 template <class T>
 consteval bool is_plain() {
   if constexpr (Number<T>) {
@@ -149,7 +150,7 @@ consteval bool has_bool() {
   }
 }
 
-/// Reads no bool before its byte is known to be one.
+/// Whether each bool in the value is 0 or 1; reads no bool before its byte is known to be either.
 template <class T>
 bool bools_are_valid(const T& value) noexcept {
   if constexpr (std::is_same_v<T, bool>) {

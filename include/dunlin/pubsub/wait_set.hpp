@@ -21,7 +21,7 @@
 ///     for (const Condition& condition : waits.wait(participant, 1'000)) condition.dispatch();
 namespace dunlin::pubsub {
 
-/// Something that holds or not; a handle, whose copies are the same condition.
+/// A condition holds or not; a handle, whose copies are the same condition.
 class Condition {
  public:
   [[nodiscard]] bool trigger_value() const { return state_->holds(); }
@@ -44,7 +44,7 @@ class Condition {
   std::shared_ptr<State> state_;
 };
 
-/// The program sets it.
+/// A condition that the program sets.
 class GuardCondition : public Condition {
  public:
   GuardCondition() : GuardCondition(std::make_shared<bool>(false)) {}
@@ -57,7 +57,7 @@ class GuardCondition : public Condition {
   std::shared_ptr<bool> value_;
 };
 
-/// A reader has samples of these states.
+/// Holds if a reader has samples in these states.
 class ReadCondition : public Condition {
  public:
   template <class T>
@@ -65,7 +65,7 @@ class ReadCondition : public Condition {
       : Condition([reader, selection] { return reader->available(selection); }) {}
 };
 
-/// A reader has a sample of these states for which the query returns true.
+/// Holds if a reader has a sample in these states for which the query returns true.
 class QueryCondition : public Condition {
  public:
   template <class T>
@@ -78,7 +78,7 @@ class QueryCondition : public Condition {
         }) {}
 };
 
-/// A status of an entity has changed since its status_changes() was called.
+/// Holds if a status of an entity has changed since its status_changes() was called.
 class StatusCondition : public Condition {
  public:
   template <class T>
@@ -93,15 +93,15 @@ class WaitSet {
  public:
   void attach(const Condition& condition) { conditions_.push_back(condition); }
   void detach(const Condition& condition) { std::erase(conditions_, condition); }
-  /// Those that hold now.
+  /// The conditions that hold now.
   [[nodiscard]] std::vector<Condition> triggered() const {
     std::vector<Condition> holding;
     for (const Condition& condition : conditions_)
       if (condition.trigger_value()) holding.push_back(condition);
     return holding;
   }
-  /// Polls the participant until one holds, at most so long; returns those that hold, none if the
-  /// time is up. Throws what poll() throws, and Error on a simulated fabric.
+  /// Polls the participant until a condition holds, at most so long; returns those that hold, or
+  /// none if the time is up. Throws what poll() throws, and Error on a simulated fabric.
   [[nodiscard]] std::vector<Condition> wait(DomainParticipant& participant,
                                             std::uint32_t timeout_ms,
                                             const RunOptions& options = {}) const {

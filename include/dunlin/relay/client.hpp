@@ -18,43 +18,43 @@
 namespace dunlin::relay {
 
 struct ClientOptions {
-  /// "HOST:PORT", "[v6]:PORT": the client goes to the first one, and on to the next one when it
-  /// does not reach a relay, or loses it. Names are looked up once, by the constructor.
+  /// "HOST:PORT" or "[v6]:PORT" each. The client goes to the first relay, and on to the next one
+  /// when it does not reach a relay, or loses it. The constructor looks names up, once.
   std::vector<std::string> relays = {};
-  std::string secret = {};  // the group's, if the relays have it
-  /// Samples that no relay has acknowledged yet, of each writer.
+  std::string secret = {};  // the group's secret, if the relays have it
+  /// Most bytes of each writer's samples that no relay has acknowledged yet.
   std::size_t window_bytes = std::size_t{1} << 20;
   std::uint32_t window_samples = 65'536;
-  std::uint64_t connect_ns = 2'000'000'000;  // until a relay has said welcome
-  std::uint64_t retry_ns = 100'000'000;      // before it tries all of them again
+  std::uint64_t connect_ns = 2'000'000'000;  // time for a relay to say welcome
+  std::uint64_t retry_ns = 100'000'000;      // pause before it tries all relays again
   std::uint64_t silence_ns = 5'000'000'000;  // a relay that does not answer for so long is given up
 };
 
-/// A client's requests of a topic.
+/// What a client requests from a topic.
 struct ReaderQos {
   pubsub::Reliability reliability = pubsub::Reliability::reliable();
   pubsub::Durability durability = {};
-  /// That the client holds. When they are there, it reads nothing more from its relay until some
-  /// are taken.
+  /// Samples that the client holds at most. When there are so many, the client reads nothing more
+  /// from its relay until some are taken.
   std::uint32_t max_samples = 4096;
 };
 
 struct ClientCounters {
-  std::uint64_t connections = 0;   // to relays, that have said welcome
-  std::uint64_t written = 0;       // samples
-  std::uint64_t sent_again = 0;    // of them, to a further relay
-  std::uint64_t acknowledged = 0;  // of them
-  std::uint64_t received = 0;      // samples
+  std::uint64_t connections = 0;   // with relays that have said welcome
+  std::uint64_t written = 0;       // samples written
+  std::uint64_t sent_again = 0;    // those of `written` that were sent again, to a further relay
+  std::uint64_t acknowledged = 0;  // those of `written` that a relay has acknowledged
+  std::uint64_t received = 0;      // samples received
 };
 
-/// A sample as its bytes: plain, or XCDR2 with its header.
+/// A sample as bytes: plain, or XCDR2 with its header.
 struct ReceivedSample {
   bool valid = true;  // false: it disposes an instance, and only the key members count
   bool plain = true;
   std::uint64_t key_hash = 0;
   std::uint64_t position = 0;   // in the topic, from 1 on
-  std::uint64_t sequence = 0;   // of its writer
-  std::uint64_t source_ns = 0;  // by its writer's clock
+  std::uint64_t sequence = 0;   // its number at its writer
+  std::uint64_t source_ns = 0;  // when it was written, by the writer's clock
   std::vector<std::byte> payload = {};
 };
 
@@ -63,32 +63,33 @@ struct WriterState;
 struct ReaderState;
 
 /// A program's connection to the topics of a group in which it is no member, through one relay at a
-/// time (docs/relay.md). One thread.
+/// time (docs/relay.md). One thread uses it.
 class RelayClient {
  public:
-  /// Does not wait for a relay. Throws Error.
+  /// Does not wait for a relay to answer. Throws Error.
   explicit RelayClient(ClientOptions options);
   ~RelayClient();
   RelayClient(const RelayClient&) = delete;
   RelayClient& operator=(const RelayClient&) = delete;
 
-  /// All progress is made here; it never waits. Returns a number of things done.
+  /// Makes all progress, and never waits. Returns how many things were done.
   std::size_t poll();
-  /// Waits for the relay, or for a time at which poll() has something to do; so long at most.
+  /// Waits at most so long for the relay, or for a time at which poll() has something to do.
   void wait(std::uint32_t timeout_ms);
-  /// Polls and waits until the condition holds, so long at most; returns whether it does.
+  /// Polls and waits until the condition holds, at most so long; returns whether it does.
   bool run_until(const std::function<bool()>& condition, std::uint32_t timeout_ms);
 
-  // For an event loop of the program's own: poll() when the descriptor has one of these events of
+  // For a program's own event loop: call poll() when the descriptor has one of these events of
   // poll(2), or after so long. They change with every poll(); -1: no descriptor now.
   [[nodiscard]] int descriptor() const noexcept;
   [[nodiscard]] short events() const noexcept;
   [[nodiscard]] std::uint32_t timeout_ms() const noexcept;
 
   [[nodiscard]] bool connected() const noexcept;
-  /// The relay's address, as the options give it; empty if there is none now.
+  /// The address of the present relay, as the options give it; empty if there is none.
   [[nodiscard]] std::string relay() const;
-  /// Why there is no connection, or why the last one ended; empty: there was none.
+  /// A sentence that says why there is no connection, or why the last one ended; empty: there was
+  /// none.
   [[nodiscard]] const std::string& why_disconnected() const noexcept;
   [[nodiscard]] const ClientCounters& counters() const noexcept;
 
@@ -98,30 +99,30 @@ class RelayClient {
   std::shared_ptr<ClientState> state_;
 };
 
-/// Handles: copies are the same writer, which goes with its last handle. After the client has gone,
-/// write() says `ended`.
+/// A writer of samples through relays. A handle: copies are the same writer, which ends with its
+/// last handle. After the client has gone, write() returns `ended`.
 class AnyRelayWriter {
  public:
   AnyRelayWriter() = default;
-  /// A client has one writer of a topic at a time. With policies, the relay creates the topic if
-  /// there is none. Throws Error.
+  /// A client has at most one writer of a topic at a time. With policies, the relay creates the
+  /// topic if it does not exist. Throws Error.
   AnyRelayWriter(const RelayClient& client, const std::string& topic,
                  std::shared_ptr<const pubsub::TypeSupport> type,
                  std::optional<pubsub::TopicQos> qos = {});
 
-  /// `written`: the client keeps the sample, and sends it until it is acknowledged.
+  /// With the result `written`, the client keeps the sample, and sends it until it is acknowledged.
   [[nodiscard]] pubsub::WriteResult write(const void* sample) { return put(sample, false); }
   [[nodiscard]] pubsub::WriteResult dispose(const void* key_holder) {
     return put(key_holder, true);
   }
-  /// A relay has let it in, once.
+  /// Whether a relay has ever accepted this writer.
   [[nodiscard]] bool ready() const noexcept;
   [[nodiscard]] const std::string& why_refused() const noexcept;
   /// How many samples this writer has written, and how many of these are delivered.
   [[nodiscard]] std::uint64_t written() const noexcept;
   [[nodiscard]] std::uint64_t acknowledged() const noexcept;
   [[nodiscard]] bool all_acknowledged() const noexcept { return acknowledged() == written(); }
-  /// TypeSupport::text, as the relay says; empty before it is ready.
+  /// The topic's TypeSupport::text, as the relay says; empty before the writer is ready.
   [[nodiscard]] const std::string& type_text() const noexcept;
 
  protected:
@@ -131,7 +132,8 @@ class AnyRelayWriter {
   std::shared_ptr<WriterState> state_;
 };
 
-/// Likewise.
+/// A reader of samples through relays. A handle: copies are the same reader, which ends with its
+/// last handle.
 class AnyRelayReader {
  public:
   AnyRelayReader() = default;
@@ -140,17 +142,18 @@ class AnyRelayReader {
                  std::optional<pubsub::TopicQos> topic_qos = {});
 
   [[nodiscard]] bool available() const noexcept;
-  /// The oldest one that was not taken yet.
+  /// Takes the oldest sample that was not taken yet.
   [[nodiscard]] std::optional<ReceivedSample> take_one();
-  /// A relay has let it in, and it is with a relay now.
+  /// Whether a relay has accepted this reader, and the client is connected to a relay now.
   [[nodiscard]] bool ready() const noexcept;
-  /// Also why it was ended, as one that was too slow.
+  /// A sentence that says why the reader was refused, or ended, for example as too slow.
   [[nodiscard]] const std::string& why_refused() const noexcept;
-  /// Samples that it was not given: it was slow, or with no relay when they came. RLY-7
+  /// How many samples the reader was not given, because it was slow, or connected to no relay when
+  /// they came (RLY-7).
   [[nodiscard]] std::uint64_t lost() const noexcept;
-  /// How often it came to a relay where its place in the topic was unknown, because the topic had
-  /// begun anew, or is unordered. Each time, samples may be missing that lost() does not know, and
-  /// samples that it was given may come again.
+  /// How often the reader came to a relay where its position in the topic was unknown, because the
+  /// topic had begun anew, or is unordered. Each time, samples may be missing that lost() does not
+  /// count, and samples that the reader was given may come again.
   [[nodiscard]] std::uint64_t restarts() const noexcept;
   [[nodiscard]] const std::string& type_text() const noexcept;
 

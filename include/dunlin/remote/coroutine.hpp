@@ -17,7 +17,7 @@ namespace dunlin::remote {
 class [[nodiscard]] Job {
  public:
   struct Promise;
-  using promise_type = Promise;  // as the language calls it
+  using promise_type = Promise;  // the name that the language requires
   using Handle = std::coroutine_handle<Promise>;
 
   Job(Job&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
@@ -25,11 +25,11 @@ class [[nodiscard]] Job {
     std::swap(handle_, other.handle_);
     return *this;
   }
-  /// Ends it where it waits, and abandons the operation that it awaits.
+  /// Ends the coroutine where it waits, and abandons the operation that it awaits.
   ~Job();
 
   [[nodiscard]] bool finished() const noexcept;
-  /// Rethrows the exception that ended it, if any.
+  /// Rethrows the exception that ended the coroutine, if any.
   void check() const;
 
  private:

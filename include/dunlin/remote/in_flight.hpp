@@ -39,7 +39,7 @@ class Awaiting;
 class InFlight;
 class Progress;
 
-/// Without a deadline.
+/// The timeout of an operation without a deadline.
 inline constexpr std::uint64_t kForever = UINT64_MAX;
 
 /// Waits for all of them, as InFlight::wait does; returns whether all have ended.
@@ -55,12 +55,14 @@ class InFlight {
   [[nodiscard]] bool ok() const noexcept { return status_ == Status::ok; }
   [[nodiscard]] Status status() const noexcept { return status_; }
 
-  /// Polls until it has ended or the time is up; `under_way` says that it is up. It stays under way
-  /// then. Throws Error inside a handler, a callback, or a coroutine that poll() has resumed.
+  /// Polls until the operation has ended or the time is up, which the result `under_way` says; the
+  /// operation goes on then. Throws Error inside a handler, a callback, or a coroutine that poll()
+  /// has resumed.
   Status wait(std::uint64_t timeout_ns = kForever);
-  /// Called once it has ended; at once if it has. Replaces an earlier callback.
+  /// Sets the callback for the end of the operation; calls it at once if the operation has ended.
+  /// Replaces an earlier callback.
   void then(std::function<void()> callback);
-  /// Gives it up (REM-3). It ends with `abandoned`, and calls nothing.
+  /// Gives the operation up (REM-3). It ends with `abandoned`, and calls nothing.
   void abandon() noexcept;
 
  protected:
@@ -73,15 +75,16 @@ class InFlight {
   /// Gives back what the operation holds; called once, when it ends, however it does.
   virtual void clean_up() noexcept = 0;
 
-  /// Begins; anew if it had ended. It may have ended when this returns.
+  /// Begins the operation, or begins it anew if it had ended. It may have ended when this returns.
   void start(std::uint64_t timeout_ns = kForever) noexcept;
-  /// The same, but the first steps are those of the next Progress::poll(), which is soon.
+  /// Begins the operation as start() does, but takes the first steps in the next Progress::poll(),
+  /// which is soon.
   void start_in_next_poll() noexcept;
-  /// Its first step has been posted with completion_, and is under way.
+  /// Begins an operation whose first step the caller has posted with completion_.
   void start_posted(std::uint64_t timeout_ns) noexcept;
-  /// It has begun and ended at once: a shorter way for what is one step here.
+  /// Begins and ends the operation at once: a shorter way for an operation that is one step here.
   void begin_and_end(Status status) noexcept { status_ = status; }
-  /// It has ended; advance() returns after that.
+  /// Ends the operation; advance() must return after that.
   void end(Status status) noexcept;
 
   Progress* progress_;
@@ -103,8 +106,8 @@ class InFlight {
   Awaiting* awaiting_ = nullptr;
 };
 
-/// A coroutine that awaits an operation; this lives in the coroutine's frame. Either may go before
-/// the other. (coroutine.hpp has the type of a coroutine.)
+/// Awaits an operation for a coroutine, in whose frame this object lives. Either of coroutine and
+/// operation may go before the other. (coroutine.hpp has the type of a coroutine.)
 class Awaiting {
  public:
   explicit Awaiting(InFlight& operation) noexcept : operation_(operation) {}
@@ -114,14 +117,14 @@ class Awaiting {
     if (waiter_) operation_.awaiting_ = nullptr;
   }
   [[nodiscard]] bool await_ready() const noexcept { return operation_.finished(); }
-  /// Throws Error if another coroutine awaits it already.
+  /// Throws Error if another coroutine awaits the operation already.
   void await_suspend(std::coroutine_handle<> waiter);
 
  private:
   friend class InFlight;
   friend class Progress;
   InFlight& operation_;
-  std::coroutine_handle<> waiter_;  // as long as it waits
+  std::coroutine_handle<> waiter_;  // set while it waits
 };
 
 template <class Operation>
@@ -135,8 +138,8 @@ class AwaitingOne final : public Awaiting {
   Operation& operation_;
 };
 
-/// `co_await` of any operation that has `await_resume()`. One that is made in the expression lives
-/// in the frame as long as it is awaited.
+/// `co_await` of any operation that has `await_resume()`. An operation that is made in the
+/// expression lives in the coroutine's frame while it is awaited.
 template <std::derived_from<InFlight> Operation>
 [[nodiscard]] auto operator co_await(Operation& operation) noexcept {
   return AwaitingOne<Operation>(operation);
@@ -159,22 +162,23 @@ class Part {
   Part& operator=(const Part&) = delete;
   virtual ~Part() = default;
   virtual std::size_t poll_part() = 0;
-  /// Progress::contains() has changed: the members that are gone can change nothing here any more.
+  /// Called when Progress::contains() has changed: the members that are gone can change nothing
+  /// here any more.
   virtual void members_changed() = 0;
 };
 
 struct ProgressOptions {
-  /// Go on although a member that counts as failed may still change our memory, because its process
-  /// could not be killed (Fabric::fence), such as another user's process. Otherwise this process
-  /// stops.
+  /// True: this process goes on although a member that counts as failed may still change our
+  /// memory, because its process could not be killed (Fabric::fence), such as another user's
+  /// process. False: this process stops then.
   bool accept_unfenced = false;
 };
 
 class Progress {
  public:
-  /// With a fixed list of members: everything stops when one of them fails.
+  /// Makes a progress with a fixed list of members: all operations stop when one of them fails.
   explicit Progress(Fabric& fabric);
-  /// Both must outlive it.
+  /// The fabric and the membership must outlive the progress.
   Progress(Fabric& fabric, Membership& members, ProgressOptions options = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -183,13 +187,13 @@ class Progress {
   /// Polls membership, fabric and parts, and advances the operations under way; returns how much
   /// was done. Throws what Membership::poll() throws.
   std::size_t poll();
-  /// For Loop: those of the membership.
+  /// The events of the membership that end a sleep of a Loop.
   [[nodiscard]] Waits waits() const;
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
-  /// The members of the first ranks, over which a layer's memory and duties are spread: the
-  /// membership's founders. Members that came later are clients of a Store, and have no part in the
-  /// other layers.
+  /// The number of founders of the membership, which have the first ranks: a layer's memory and
+  /// duties are spread over these. Members that came later are clients of a Store, and have no part
+  /// in the other layers.
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// The number of ranks that can ever be members.
   [[nodiscard]] std::uint32_t capacity() const noexcept {
@@ -197,9 +201,10 @@ class Progress {
   }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
-  /// The same, as of the last poll().
+  /// Whether the process was stopped at the last poll().
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_ || fabric_.is_forked(); }
-  /// Why this process is no member any more, or cannot go on as one: a sentence, or nothing.
+  /// A sentence that says why this process is no member any more, or cannot go on as one; empty
+  /// otherwise.
   [[nodiscard]] const std::string& why_stopped() const noexcept {
     if (fabric_.is_forked()) return forked_text();
     return unfenced_.empty() ? members_.why_stopped() : unfenced_;
@@ -210,18 +215,19 @@ class Progress {
   // --- for layers --------------------------------------------------------------------------------
   void add(Part& part);
   void remove(Part& part) noexcept;
-  /// Throws Error, which begins with `who`, if this process came later than the founders.
+  /// Throws Error, whose text begins with `who`, if this process came later than the founders.
   void check_is_founder(const std::string& who) const;
-  /// The same if this process has such an object already, whose region has that name: other members
-  /// would find one of the two only.
+  /// Throws Error, whose text begins with `who`, if this process has such an object already, whose
+  /// region has that name: other members would find only one of the two.
   void check_is_only(const std::string& who, const std::string& region) const;
-  /// The members in the generation that the parts know. A member that is gone there can change
-  /// nothing any more.
+  /// Whether the rank is a member in the generation that the parts know. A member that is gone
+  /// there can change nothing any more.
   [[nodiscard]] bool contains(Rank rank) const noexcept {
     return rank < present_.size() && present_[rank];
   }
-  /// Whether it has been a member, or never will be. Who is neither here nor gone is to come; or
-  /// has come, and the parts have yet to hear of it: it may have locks, memory and keys already.
+  /// Whether the rank has been a member and is none any more, or never will be one. A rank that is
+  /// neither contained nor gone is still to come; or it has come, and the parts have yet to hear of
+  /// it: it may have locks, memory and keys already.
   [[nodiscard]] bool is_gone(Rank rank) const noexcept {
     return rank >= present_.size() || (rank < known_ && !present_[rank]);
   }
@@ -245,21 +251,21 @@ class Progress {
   std::unique_ptr<FixedMembers> fixed_;
   Membership& members_;
   ProgressOptions options_;
-  std::uint64_t generation_;       // those that are gone have been expelled
-  std::uint64_t told_generation_;  // ... and fenced, and the parts know
+  std::uint64_t generation_;       // members that are gone in it have been expelled
+  std::uint64_t told_generation_;  // gone members are fenced, and the parts know
   std::uint32_t size_;
   std::vector<bool> present_;  // in told_generation_
   Rank known_ = 0;             // ranks below this have come; members come in the order of ranks
-  Rank come_ = 0;              // the same, in generation_
+  Rank come_ = 0;              // as known_, but in generation_
   std::vector<bool> has_been_;
   std::vector<Rank> to_fence_;
   std::string unfenced_;
   std::vector<Part*> parts_;
   InFlight* first_ = nullptr;
   InFlight* last_ = nullptr;
-  InFlight* next_ = nullptr;  // that advance_all() looks at next
+  InFlight* next_ = nullptr;  // the operation that advance_all() visits next
   std::size_t in_flight_ = 0;
-  std::uint32_t passed_ = 0;  // waits for operations that had ended already
+  std::uint32_t passed_ = 0;  // calls of wait() for operations that had ended already
   bool was_stopped_ = false;
   bool polling_ = false;
 };

@@ -26,7 +26,7 @@ namespace dunlin::remote {
 struct LocksOptions {
   std::string name;  // the same at all members
   RegionId words;    // the region in which the lock words are; each word is 0 at first
-  std::span<std::byte> own_words;  // this process's part of it
+  std::span<std::byte> own_words;  // this process's part of the region
   std::uint32_t channel = kLockChannel;
 };
 
@@ -36,55 +36,56 @@ struct LockNode {
   [[nodiscard]] bool valid() const noexcept { return index != UINT32_MAX; }
 };
 
-/// An acquisition as an observer sees it.
+/// An acquisition of a lock as an observer sees it.
 struct LockView {
   Rank home;
   std::uint64_t offset;
   std::uint32_t ticket;  // members that wait for one lock get it in this order
-  bool held;             // else waited for
+  bool held;             // false: waited for
 };
 
 class Locks final : public Part {
  public:
   enum class Answer : std::uint8_t { waiting, held, busy, lost };
 
-  /// All members make one, over the same region. Throws Error.
+  /// All members make a Locks over the same region. Throws Error.
   Locks(Progress& progress, LocksOptions options);
   ~Locks() override;
 
-  /// Enters the queue of the lock at `offset` of the home's part; with `only_if_free` it is refused
-  /// (`busy`) instead of waiting. Not valid if all kMaxLockNodes are in use: try again later.
+  /// Enters the queue of the lock at `offset` of the home's part. With `only_if_free`, a lock that
+  /// is taken refuses (`busy`) instead. The result is invalid if all kMaxLockNodes are in use: try
+  /// again later.
   [[nodiscard]] LockNode acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept;
   [[nodiscard]] Answer answer(LockNode node) const noexcept;
-  /// The lock was handed over from a member that died with it (REM-12).
+  /// Whether the lock was handed over from a member that died while it held the lock (REM-12).
   [[nodiscard]] bool recovered(LockNode node) const noexcept;
-  /// Whether the next holders are told so: false once the data under the lock is repaired; true if
-  /// the holder here gave up in the middle of a change.
+  /// Sets whether the next holders are told that the lock was recovered: false once the data under
+  /// the lock is repaired; true if the holder here gave up in the middle of a change.
   void set_recovered(LockNode node, bool whether) noexcept;
-  /// Operations that the holder abandoned may be under way to this member, too: no member gets the
-  /// lock before they have landed. `offset` is of a word in the same region, which only atomics and
-  /// writes change.
+  /// Says that operations that the holder abandoned may be under way to this member, too: no member
+  /// gets the lock before they have landed. `offset` is that of a word in the same region, which
+  /// only atomics and writes change.
   void settle_also(LockNode node, Rank member, std::uint64_t offset) noexcept;
-  /// Gives back the lock, or the place in its queue; the node is not used again.
+  /// Gives back the lock, or the place in its queue; the caller must not use the node again.
   void release(LockNode node) noexcept;
   /// Whether no acquisition of this process, past or present, can touch that word any more.
   [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
 
-  /// The memory with the lock's word is gone, and its copy is there: called by all members that use
-  /// the lock, inside members_changed(), so that the queue is repaired at its new home. The holder
-  /// keeps the lock.
+  /// Moves the lock: the memory with its word is gone, and the copy's word replaces it. All members
+  /// that use the lock call this, inside members_changed(), so that the queue is repaired at its
+  /// new home. The holder keeps the lock.
   void relocate(Rank old_home, std::uint64_t old_offset, Rank home, std::uint64_t offset) noexcept;
 
   /// Whether an operation that this process abandoned under that lock may still be under way.
   [[nodiscard]] bool settling(Rank home, std::uint64_t offset) const noexcept;
 
   // --- at the home -------------------------------------------------------------------------------
-  /// There is a lock at this offset of the own part from now on; its word is 0.
+  /// Makes the word at this offset of the own part a lock from now on; the word must be 0.
   void manage(std::uint64_t offset);
-  /// It is gone: no member uses it any more.
+  /// Ends the lock at this offset: no member uses it any more.
   void forget(std::uint64_t offset) noexcept;
 
-  /// Those of this process that are in a queue: for observers.
+  /// Visits the acquisitions of this process that are in a queue: for observers.
   template <class Look>
   void each(Look&& look) const {
     for (std::size_t i = 0; i < active(); ++i)

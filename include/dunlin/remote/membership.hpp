@@ -7,8 +7,8 @@
 #include <dunlin/fabric/pending_join.hpp>
 
 /// The members, as all of them agree. A process takes over from a dead member (a lock, a second
-/// copy, a reserved slot) only when this says that it is gone, never on its own opinion. One thread
-/// calls it, the one that polls the fabric.
+/// copy, a reserved slot) only when the membership says that the member is gone, never on its own
+/// opinion. One thread calls it, the one that polls the fabric.
 namespace dunlin::remote {
 
 class Membership {
@@ -18,26 +18,26 @@ class Membership {
   Membership& operator=(const Membership&) = delete;
   virtual ~Membership() = default;
 
-  /// Rises with each change. All members go through the same changes, in the same order, though one
-  /// that polls seldom may see several as one.
+  /// A number that rises with each change. All members go through the same changes, in one order,
+  /// though a member that polls seldom may see several changes as one.
   [[nodiscard]] virtual std::uint64_t generation() const noexcept = 0;
   /// Whether that rank of the fabric is a member in this generation.
   [[nodiscard]] virtual bool contains(Rank rank) const noexcept = 0;
-  /// The members of the first ranks, which are there from the beginning: the layers' memory and
-  /// duties are spread over these. The same at all members, and for ever.
+  /// How many members are there from the beginning: those with the first ranks, over which the
+  /// layers spread memory and duties. All members give the same number, and it never changes.
   [[nodiscard]] virtual std::uint32_t founders() const noexcept = 0;
-  /// The number of ranks that can ever be members, those that come later included.
+  /// The number of ranks that can ever be members, later members included.
   [[nodiscard]] virtual std::uint32_t capacity() const noexcept { return founders(); }
-  /// Why this process is no member any more: a sentence; empty while it is one.
+  /// A sentence that says why this process is no member any more; empty while it is one.
   [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
   /// Makes the progress that the agreement needs; Progress::poll() calls it.
   virtual std::size_t poll() { return 0; }
-  /// The events besides the fabric's that must end a sleep, so that this poll() is called in time.
+  /// The events besides the fabric's that must end a sleep, so that poll() is called in time.
   [[nodiscard]] virtual Waits waits() const { return {}; }
 };
 
 /// All members of a fabric, for programs that stop when any of them dies. No member ever takes over
-/// from another: from then on each operation ends with Status::stopped.
+/// from another: after a death, each operation ends with Status::stopped.
 class FixedMembers final : public Membership {
  public:
   explicit FixedMembers(Fabric& fabric);

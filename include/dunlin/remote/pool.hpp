@@ -16,33 +16,33 @@
 namespace dunlin::remote {
 
 struct PoolUse {
-  std::size_t bytes = 0;         // of the pool
+  std::size_t bytes = 0;         // size of the pool
   std::size_t used = 0;          // in allocated blocks
-  std::size_t held = 0;          // of a SlabPool: in slabs that a member holds, used or not
-  std::size_t blocks = 0;        // that are allocated
+  std::size_t held = 0;          // SlabPool only: in slabs that a member holds, used or not
+  std::size_t blocks = 0;        // allocated blocks
   std::size_t largest_free = 0;  // the largest block that can be allocated now
-  /// 0: all that is free is in one block; towards 1: it lies in many small ones.
+  /// 0: all free bytes are in one block; towards 1: they lie in many small ones.
   [[nodiscard]] double fragmentation() const noexcept {
     const std::size_t free = bytes - used;
     return free == 0 ? 0 : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
   }
 };
 
-/// Blocks of any size: the first free one that is large enough.
+/// Blocks of any size; an allocation gets the first free block that is large enough.
 class FirstFit {
  public:
   explicit FirstFit(std::size_t bytes);
 
-  /// The block's offset; none if no free block is large enough. Sizes go up to whole cache lines;
-  /// 0 bytes take one line.
+  /// Allocates a block, and returns its offset; none if no free block is large enough. Sizes go up
+  /// to whole cache lines; 0 bytes take one line.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::size_t bytes);
-  /// Requires that allocate() gave this offset, and that it was not freed since; asserted.
+  /// Requires that allocate() gave this offset, and that it has not been freed since; asserted.
   void free(std::uint64_t offset);
   [[nodiscard]] PoolUse use() const noexcept;
 
  private:
   std::size_t bytes_;
-  std::map<std::uint64_t, std::size_t> free_;  // offset, bytes
+  std::map<std::uint64_t, std::size_t> free_;  // offset to bytes
   std::map<std::uint64_t, std::size_t> used_;
 };
 
@@ -54,7 +54,7 @@ class SizeClasses {
   /// Sizes ascend; each chunk has `blocks_per_chunk` blocks of one size.
   SizeClasses(std::size_t bytes, std::vector<std::size_t> sizes, std::size_t blocks_per_chunk);
 
-  /// A block of the smallest size that holds so many bytes.
+  /// Allocates a block of the smallest size that holds so many bytes.
   [[nodiscard]] std::optional<std::uint64_t> allocate(std::size_t bytes);
   void free(std::uint64_t offset, std::size_t bytes);
   [[nodiscard]] PoolUse use() const noexcept;

@@ -9,9 +9,9 @@
 
 namespace dunlin {
 
-/// Names a segment, at every member, as long as it exists; may be sent to other processes as its
-/// 64-bit value. No two segments of a space ever have the same key: a slot that is used again has
-/// another generation.
+/// A Key names a segment, at every member, as long as it exists; it may be sent to other processes
+/// as its 64-bit value. No two segments of a space ever have the same key: a slot that is used
+/// again has another generation.
 struct Key {
   std::uint64_t value = 0;  // generation 32 bits, slot 20 bits, home 12 bits
 
@@ -34,13 +34,13 @@ enum class Coherence : std::uint8_t {
   read,      // gets exclude each other
   write,     // puts exclude each other; a get returns the latest put, whole, without a lock
   strict,    // gets and puts exclude each other: linearizable, and fair
-  version,   // as write; and a get transfers nothing if the version is one that the caller has
-  temporal,  // as write; but a copy of the whole may be used until it is `stale_ns` old
+  version,   // as write; a get transfers nothing if the caller has the current version
+  temporal,  // as write; a copy of the whole may be used until it is `stale_ns` old
   delta      // as write; the last `versions` are kept, and a get never waits for a writer
 };
 [[nodiscard]] std::string_view name_of(Coherence coherence) noexcept;
 
-/// On which member a segment is.
+/// The member that has a segment.
 struct Placement {
   static constexpr Rank kInTurn = UINT32_MAX;
   static constexpr Rank kHere = UINT32_MAX - 1;
@@ -54,22 +54,22 @@ struct Placement {
 };
 
 struct SegmentSpec {
-  std::size_t bytes = 0;  // zeroed
+  std::size_t bytes = 0;  // zeroed at first
   Coherence coherence = Coherence::strict;
   Placement placement = {};
-  std::string name = {};       // unique in the space, for find(); empty: none
+  std::string name = {};       // unique in the space, for find(); empty: no name
   std::uint64_t stale_ns = 0;  // temporal only
-  std::uint32_t versions = 0;  // delta only: how many of the last are kept; at least 1
+  std::uint32_t versions = 0;  // delta only: how many versions are kept; at least 1
   std::uint32_t copies = 1;    // 2: no put that has ended is lost if one member dies
 };
 
 /// How an operation on a segment ended.
 struct Outcome {
   remote::Status status = remote::Status::under_way;
-  Key key = {};               // of allocate and find, too
+  Key key = {};               // also for allocate and find
   std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
-  bool unchanged = false;     // get: the version is the known one, and nothing was transferred
-  bool recovered = false;     // the last holder of the lock died with it
+  bool unchanged = false;     // get: the caller's version is current; nothing transferred
+  bool recovered = false;     // the last holder of the lock died while it held it
 
   [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
 };

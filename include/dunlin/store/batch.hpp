@@ -22,7 +22,7 @@ class StoreBatch {
  public:
   explicit StoreBatch(Store& store) noexcept : store_(store) {}
 
-  // Each starts a further operation, the one with the number size() - 1 from then on.
+  // Each of these starts a further operation, which has the number size() - 1 from then on.
   StoreOperation& get(StoreKey key);
   StoreOperation& put(StoreKey key, std::span<const std::byte> value,
                       std::uint64_t ttl_ns = kNoExpiry);
@@ -34,7 +34,7 @@ class StoreBatch {
   [[nodiscard]] std::size_t size() const noexcept { return used_; }
   [[nodiscard]] StoreOperation& operator[](std::size_t i) { return *operations_.at(i); }
   [[nodiscard]] bool finished() const noexcept;
-  /// `ok`, or the first that is not.
+  /// Waits for all; returns `ok`, or the first status that is not `ok`.
   remote::Status wait(std::uint64_t timeout_ns = remote::kForever);
   /// Abandons the calls under way.
   void clear() noexcept;

@@ -20,15 +20,15 @@ struct State;
 struct Work;
 }  // namespace store
 
-/// Time to live, in nanoseconds from now on, by the clock of the member that holds the key.
+/// A time to live is in nanoseconds from now on, by the clock of the member that holds the key.
 inline constexpr std::uint64_t kNoExpiry = UINT64_MAX;        // the key stays until it is erased
-inline constexpr std::uint64_t kKeepExpiry = UINT64_MAX - 1;  // as it is; kNoExpiry for a new key
+inline constexpr std::uint64_t kKeepExpiry = UINT64_MAX - 1;  // keeps it; kNoExpiry for a new key
 
 /// The decision of the caller of Store::update() about a key.
 struct StoreUpdate {
   enum class Action : std::uint8_t { keep, put, erase };
   Action action = Action::keep;
-  /// The new value; the bytes stay until the function's next call, or the operation's end.
+  /// The new value; its bytes must stay until the function's next call, or the operation's end.
   std::span<const std::byte> value = {};
   std::uint64_t ttl_ns = kKeepExpiry;
 
@@ -44,9 +44,9 @@ struct StoreUpdate {
   [[nodiscard]] static StoreUpdate erase() noexcept { return {.action = Action::erase}; }
 };
 
-/// Called under the key's lock, in Progress::poll() or in the call that starts the operation, at
-/// least once unless the operation fails; nothing if the key is absent. It must not throw, and must
-/// not call the store.
+/// Decides what update() does. Called under the key's lock, in Progress::poll() or in the call that
+/// starts the operation, at least once unless the operation fails; the argument is nothing if the
+/// key is absent. It must not throw, and must not call the store.
 using StoreUpdater = std::function<StoreUpdate(std::optional<std::span<const std::byte>> current)>;
 
 /// One call of a Store under way: poll until finished(), wait(), co_await it, or attach a callback
@@ -58,11 +58,12 @@ using StoreUpdater = std::function<StoreUpdate(std::optional<std::span<const std
 /// has another layout), `stopped`, `timed_out`, `abandoned`.
 class StoreOperation final : public remote::InFlight {
  public:
-  /// Under way nowhere yet; for Store's calls with an operation of the caller's.
+  /// Makes an operation that is not under way, for the Store's calls with an operation of the
+  /// caller's.
   explicit StoreOperation(Store& store) noexcept;
   ~StoreOperation() override;
 
-  /// Waits for the end.
+  /// Waits until the call ends.
   StoreOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
     wait(timeout_ns);
     return *this;
@@ -73,8 +74,8 @@ class StoreOperation final : public remote::InFlight {
   [[nodiscard]] bool found() const noexcept { return found_; }
   /// Whether the call has changed, inserted, or erased the key.
   [[nodiscard]] bool changed() const noexcept { return changed_; }
-  /// The value: of a get, or of an insert, replace, compare_and_set or update, that which it found.
-  /// The bytes stay until the operation is used again.
+  /// The value that a get has read, or that an insert, replace, compare_and_set or update has
+  /// found. The bytes stay until the operation is used again.
   [[nodiscard]] std::span<const std::byte> value() const noexcept { return {value_, value_bytes_}; }
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(value_), value_bytes_};
@@ -82,14 +83,14 @@ class StoreOperation final : public remote::InFlight {
   /// The version that the key has now; 0: it is absent. Each change of a key gives it a higher one,
   /// and a key that was erased and is inserted again has a version that it never had.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
-  /// How long the key, if it is there, has to live; kNoExpiry: forever.
+  /// How long the key has to live, if it is there; kNoExpiry: forever.
   [[nodiscard]] std::uint64_t ttl_ns() const noexcept { return ttl_ns_; }
   [[nodiscard]] std::span<const std::byte> key() const noexcept;
-  /// Of a count: how many keys the members have.
+  /// The result of a count: how many keys the members have.
   [[nodiscard]] std::uint64_t keys() const noexcept { return keys_; }
-  /// Batches posted so far, each of which is one round trip if the fabric is not full.
+  /// How many batches it has posted so far; each is one round trip if the fabric is not full.
   [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
-  /// Reads of buckets, and of entries.
+  /// How many reads of buckets, and of entries, it has made.
   [[nodiscard]] std::uint32_t bucket_reads() const noexcept { return bucket_reads_; }
   [[nodiscard]] std::uint32_t entry_reads() const noexcept { return entry_reads_; }
 
@@ -97,7 +98,7 @@ class StoreOperation final : public remote::InFlight {
   friend class Store;
   friend struct store::State;
 
-  /// Begins at once, where it stays.
+  /// Begins the call in its constructor, because an operation stays where it is made.
   template <class Begin>
   StoreOperation(Store& store, const Begin& begin) : StoreOperation(store) {
     begin(*this);

@@ -13,21 +13,21 @@ namespace store {
 struct ScanWork;
 }
 
-/// Where a scan goes on: 0 begins a scan, and the last step gives 0. It may be kept, and sent to
-/// other processes, for as long as the store exists.
+/// The place where a scan goes on: 0 begins a scan, and the last step gives 0. It may be kept, and
+/// sent to other processes, for as long as the store exists.
 using StoreCursor = std::uint64_t;
 
 /// An entry as a scan sees it; the bytes stay until the scan's next step.
 struct StoreEntry {
   std::span<const std::byte> key;
-  std::span<const std::byte> value;  // of a scan with values
+  std::span<const std::byte> value;  // if the scan reads values
   std::uint64_t version = 0;
   std::uint64_t ttl_ns = kNoExpiry;
 };
 
 struct ScanOptions {
-  bool values = true;         // else keys only
-  std::uint32_t buckets = 8;  // main headers, with their overflow, in a step
+  bool values = true;         // false: keys only
+  std::uint32_t buckets = 8;  // main headers, with their overflow, for each step
 };
 
 /// A StoreScan goes over the entries of all members, some buckets a step. A key that is there

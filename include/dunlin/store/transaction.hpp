@@ -45,23 +45,23 @@ class StoreTransaction final : public remote::InFlight {
   explicit StoreTransaction(Store& store);
   ~StoreTransaction() override;
 
-  /// Starts a get, which stays until clear(). A key that the transaction has put or erased already
-  /// is as it has put or erased it.
+  /// Starts a get, which stays until clear(). If the transaction has put or erased the key already,
+  /// the get finds that.
   StoreOperation& get(StoreKey key);
-  // Changes for commit(); the key and the value are copied. The last call on a key holds.
+  // These change keys at commit(); key and value are copied. The last call for a key counts.
   void put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry);
   void put(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry) {
     put(key, std::as_bytes(std::span(value)), ttl_ns);
   }
-  /// Nothing of the transaction happens if the key is there.
+  /// Inserts a key. If the key is there, nothing of the transaction happens.
   void insert(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry);
   void erase(StoreKey key);
 
-  /// Starts the commit, once the gets have ended. After it has ended, the transaction is used again
-  /// with clear() only.
+  /// Starts the commit, once the gets have ended. After it has ended, only clear() makes the
+  /// transaction usable again.
   StoreTransaction& commit() noexcept;
   StoreTransaction& await_resume() noexcept { return *this; }
-  /// Forgets all gets and changes; abandons those under way.
+  /// Forgets all gets and changes; abandons gets that are under way.
   void clear() noexcept;
 
   /// How many gets, and how many keys to be changed, there are.
@@ -77,11 +77,11 @@ class StoreTransaction final : public remote::InFlight {
   std::unique_ptr<store::TransactionWork> work_;
 };
 
-/// The decision of the function about its transaction.
+/// What the function of run_transaction() decides about its transaction.
 enum class TransactionAction : std::uint8_t { commit, cancel };
 
-/// Calls the function with an empty transaction, commits its changes, and does both again after a
-/// `conflict`, at most so many times; waits, and rests before it tries again. `abandoned`: the
+/// Calls the function with an empty transaction, and commits the changes; repeats both after a
+/// `conflict`, at most so many times. Waits, and backs off before it tries again. `abandoned`: the
 /// function cancelled. The function waits for its gets, and may see values that never existed
 /// together.
 remote::Status run_transaction(

@@ -42,7 +42,8 @@ namespace dunlin {
 
 namespace detail {
 
-/// Two slots of stamped lines; see TAB-C2 and TAB-C3. The table pushes it by these constants.
+/// Two slots of stamped lines; see TAB-C2 and TAB-C3. The table pushes the slots by these
+/// constants.
 template <class T>
 class Stamped {
  public:
@@ -77,7 +78,7 @@ class Stamped {
     write(next & 1, next, value);
   }
 
-  /// How many times the value has been stored; wraps at 2^32.
+  /// How many times the owner has stored a value; wraps at 2^32.
   [[nodiscard]] std::uint32_t version() const noexcept { return stamp(newer_slot()); }
 
  private:
@@ -104,10 +105,10 @@ class Stamped {
     }
   }
 
-  /// Returns the stamp of the value.
+  /// Loads the newest value; returns its stamp.
   std::uint32_t load_newest(T& value) const noexcept {
-    // The newer slot is being written again only when the writer has lapped us, and then the other
-    // one has become whole meanwhile. Only a peer that breaks the protocol exhausts the attempts.
+    // The newer slot is being written again only when the writer has lapped us, and by then the
+    // other slot has become whole. Only a peer that breaks the protocol exhausts the attempts.
     std::uint32_t found = 0;
     for (int attempt = 0; attempt < 1000; ++attempt) {
       const unsigned newer = newer_slot();
@@ -189,7 +190,7 @@ class Cell {
   detail::Stamped<T> stamped_;
 };
 
-/// The same for values of up to 8 bytes: reading is a load, writing a store, nothing more.
+/// An entry of up to 8 bytes: reading is a load, writing a store, nothing more.
 template <detail::SmallEntry T>
 class Cell<T> {
   static_assert(detail::CellCheck<T>::ok);
@@ -216,7 +217,7 @@ class Cell<T> {
     static_assert(detail::kAlwaysFalse<T>, "dunlin: a node writes only its own row: table.mine().");
   }
 
-  /// A load and a store, not one atomic step: the owner is the only writer.
+  /// A load and a store, not one atomic step: only the owner writes.
   Cell& operator+=(const T& by) noexcept requires std::is_arithmetic_v<T> {
     return *this = static_cast<T>(load() + by);
   }
@@ -226,7 +227,7 @@ class Cell<T> {
   Storage storage_;
 };
 
-/// A value of any size that is seen whole or not at all, and that knows how often it has changed.
+/// A value of any size that is seen whole or not at all, and that counts its changes.
 template <class T>
 class Versioned {
   static_assert(detail::EntryCheck<T>::ok);
@@ -270,8 +271,8 @@ class List {
   static constexpr std::size_t kStrideBytes = round_up(sizeof(T), kWordBytes);
 
   List() noexcept = default;
-  /// A consistent copy, also of a list that is changing. There is no assignment: indices would go
-  /// back.
+  /// Makes a consistent copy, also of a list that is changing. There is no assignment, because
+  /// indices would go back.
   List(const List& other) noexcept : end_(other.end_index()) {
     const std::uint64_t oldest = oldest_of(other.begin_index(), end_);
     for (std::uint64_t i = oldest; i < end_; ++i) {
@@ -281,7 +282,7 @@ class List {
   }
   List& operator=(const List&) = delete;
 
-  /// Indices of the oldest value that is still there, and of the next one to come.
+  /// The index of the oldest value that is still there, and that of the next value to come.
   [[nodiscard]] std::uint64_t begin_index() const noexcept { return memory::load(begin_); }
   [[nodiscard]] std::uint64_t end_index() const noexcept { return memory::load(end_); }
   [[nodiscard]] std::size_t size() const noexcept {
@@ -303,7 +304,7 @@ class List {
   }
 
   /// Calls `visit(index, value)` for every value from `index` on that is there; returns the index
-  /// to go on from. Truncated values are passed over.
+  /// from which to go on. Truncated values are skipped.
   template <class Visit>
   std::uint64_t visit_from(std::uint64_t index, Visit&& visit) const {
     const std::uint64_t end = end_index();
@@ -313,8 +314,9 @@ class List {
     return index;
   }
 
-  /// Owner: append a value; false, and nothing done, if the list is full (back-pressure: truncate
-  /// first, when all readers have said that they are past the oldest ones).
+  /// For the owner: appends a value. Returns false, and does nothing, if the list is full
+  /// (back-pressure: truncate first, when all readers have said that they are past the oldest
+  /// values).
   [[nodiscard]] bool append(const T& value) noexcept {
     const std::uint64_t end = end_index();
     if (end - begin_index() >= N) return false;
@@ -324,7 +326,7 @@ class List {
     memory::store(end_, end + 1);
     return true;
   }
-  /// Owner: drop all values before `index` (at most those that are there).
+  /// For the owner: drops all values before `index` (at most those that are there).
   void truncate_before(std::uint64_t index) noexcept {
     memory::store(begin_, std::max(begin_index(), std::min(index, end_index())));
   }

@@ -10,7 +10,7 @@
 /// comparisons of values, and their combinations.
 namespace dunlin::detail {
 
-/// "row.member op value", for one row at a time.
+/// The comparison "row.member op value", for one row at a time.
 template <class Op, class Row, class M, class V>
 struct Condition {
   M Row::*member;

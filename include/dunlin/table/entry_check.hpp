@@ -11,11 +11,11 @@
 
 #include <dunlin/limits.hpp>
 
-/// The compile-time refusals: which types may be an entry of a row, and the sentence that a wrong
-/// one meets. Each has a program in tests/table/compile_fail that must not compile.
+/// The compile-time refusals: which types may be an entry of a row, and the error message for other
+/// types. Each message has a program in tests/table/compile_fail that must not compile.
 namespace dunlin::detail {
 
-/// Converts to scalars only, so that braces fall open down to the innermost ones.
+/// Converts to scalars only, so that brace elision goes down to the innermost members.
 struct AnyScalar {
   template <class U>
   requires(std::is_scalar_v<U>) constexpr operator U() const noexcept;
@@ -38,7 +38,7 @@ consteval bool takes_pointer_after(std::index_sequence<I...>) {
   return requires { T{Scalar<I>{}..., AnyPointer{}}; };
 }
 
-/// How many scalars (up to the first member that hides its own) an aggregate is made of.
+/// The number of scalars (up to the first member that hides its own) in an aggregate.
 template <class T, std::size_t N = 0>
 consteval std::size_t scalar_count() {
   if constexpr (N > kMaxEntryBytes || !takes_scalars<T>(std::make_index_sequence<N + 1>{})) {
@@ -55,7 +55,7 @@ consteval bool any_pointer_among(std::index_sequence<I...>) {
 template <class T>
 consteval bool holds_pointer();
 
-/// The standard library's own: classes with constructors, which cannot be looked into.
+/// Class types of the standard library with constructors, into which a check cannot look.
 template <class T>
 struct StandardPointerHolder : std::false_type {};
 template <class Char, class Traits>
@@ -68,8 +68,8 @@ template <class... T>
 struct StandardPointerHolder<std::variant<T...>> : std::bool_constant<(holds_pointer<T>() || ...)> {
 };
 
-/// Pointers hidden in aggregates are found too; only those in a class with constructors, and behind
-/// the first member of a union, are not.
+/// Whether a type has pointers, also hidden in aggregates; only pointers in a class with
+/// constructors, and behind the first member of a union, are not found.
 template <class T>
 consteval bool holds_pointer() {
   if constexpr (std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>) {
@@ -86,7 +86,7 @@ consteval bool holds_pointer() {
   }
 }
 
-/// The sentences. Instantiated by every Cell, Versioned and List.
+/// The error messages, which every Cell, Versioned and List instantiates.
 template <class T>
 struct EntryCheck {
   static_assert(!std::is_reference_v<T>,

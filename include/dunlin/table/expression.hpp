@@ -24,7 +24,7 @@
 namespace dunlin {
 namespace detail {
 
-/// A column that still lacks its comparison: the result of all(), any() and where().
+/// A column without its comparison yet: the result of all(), any() and where().
 template <template <class, class, class, class> class Result, class Row, class M>
 struct Quantified : Narrowed<Quantified<Result, Row, M>> {
   M Row::*member;
@@ -38,7 +38,7 @@ struct Quantified : Narrowed<Quantified<Result, Row, M>> {
   }
 };
 
-/// where(...) op value: a condition with its rows, for count().
+/// The result of where(...) op value: a condition with its rows, for count().
 template <class Op, class Row, class M, class V>
 struct ConditionOver : OnRows<Op, Row, M, V> {
   using OnRows<Op, Row, M, V>::OnRows;
@@ -49,7 +49,7 @@ concept Comparable = requires(Q q) {
   std::move(q).template compare<Equal>(0);
 };
 
-// The six comparisons, of a quantified column and of a value.
+// The six comparisons, for a quantified column and for a value.
 template <Comparable Q, class V>
 auto operator==(Q q, V&& v) {
   return std::move(q).template compare<Equal>(std::forward<V>(v));

@@ -16,8 +16,8 @@
 #include <dunlin/table/value_fields.hpp>
 
 /// A Layout describes the bytes of a row: its columns with name, type, offset and count. The core
-/// of the table, `dunlin top` and other languages know rows only by it; `layout_of<Row>()` derives
-/// it from a struct. Values; any thread.
+/// of the table, `dunlin top` and other languages know rows only by their layout;
+/// `layout_of<Row>()` derives it from a struct. Layouts are values; any thread may use its own.
 namespace dunlin {
 
 enum class ColumnKind : std::uint8_t {
@@ -32,10 +32,10 @@ struct Column {
   EntryType type;
   std::size_t offset;        // from the beginning of the row
   std::size_t count;         // entries of a word or stamped column; capacity of a list
-  std::size_t entry_bytes;   // of the value
-  std::size_t stride_bytes;  // from one entry to the next
-  std::size_t bytes;         // of the whole column
-  std::string fields = {};   // of a value of type bytes: "i32,f64*3"; empty if not known
+  std::size_t entry_bytes;   // bytes of a value
+  std::size_t stride_bytes;  // distance from one entry to the next
+  std::size_t bytes;         // bytes of the whole column
+  std::string fields = {};   // for a value of type bytes: "i32,f64*3"; empty if not known
   friend bool operator==(const Column&, const Column&) = default;
 };
 
@@ -43,12 +43,13 @@ struct Layout {
   std::vector<Column> columns;
   std::size_t row_bytes = 0;
 
-  /// One line a column, "name type kind @offset xcount =entry /stride +bytes", and the row's size.
-  /// Peers must agree on this text, and a refusal prints it. parse() reads it back.
+  /// The layout as text: one line a column, "name type kind @offset xcount =entry /stride +bytes",
+  /// and the row's size. Peers must agree on this text, and a refusal prints it. parse() reads it
+  /// back.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] static Layout parse(std::string_view text);
   [[nodiscard]] std::uint64_t hash() const;
-  /// Throws Error if a limit is exceeded or columns overlap; every table checks its own.
+  /// Throws Error if a limit is exceeded or columns overlap; every table checks its own layout.
   void check() const;
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -115,7 +116,7 @@ struct MemberCheck {
   static constexpr bool ok = true;
 };
 
-/// The sentences for a struct that cannot be a row.
+/// The error messages for a struct that cannot be a row.
 template <class Row>
 struct RowCheck {
   static_assert(std::is_class_v<Row>, "dunlin: a row must be a struct of dunlin::Cell members.");
@@ -134,7 +135,7 @@ struct RowCheck {
   static constexpr bool plain = std::is_aggregate_v<Row>;
 };
 
-/// The sentences for members that cannot even be told apart; then those of the members themselves.
+/// The error messages for members that cannot even be told apart; then those for each member.
 template <class Row, std::size_t N = member_count<Row>()>
 struct MembersCheck {
   static constexpr bool empty = std::is_empty_v<Row>;

@@ -10,11 +10,10 @@
 
 #include <dunlin/table/cell.hpp>
 
-/// Comparing a whole array column at once. An array of small cells is contiguous, and an aligned
+/// Compares a whole array column at once. An array of small cells is contiguous, and an aligned
 /// vector load brings in 16 bytes of it: 4 rows of 1,024 ints take 0.4 us instead of 2.1 (`dunlin
-/// bench table
-/// --only evaluation`). Entries that lie a row apart gain nothing from vectors, as each needs a
-/// cache line of its own: there the expressions stay with single loads.
+/// bench table --only evaluation`). Entries that lie a row apart gain nothing from vectors, as each
+/// needs a cache line of its own: there the expressions stay with single loads.
 ///
 /// The load is written in assembly because C++ has no atomic of that size. Words within it are
 /// loaded at once (FAB-M1), as the processor's manuals say of aligned vectors; it is a barrier to

@@ -12,8 +12,8 @@
 #include <dunlin/fabric/memory.hpp>
 
 /// The detector: a table's predicates, evaluated one after the other in every poll, each with its
-/// triggers, run in order when it fires. Untyped; `Table<Row>::when` is the way in. Used by one
-/// thread at a time, the one that polls the table.
+/// triggers, which run in order when it fires. It is untyped; `Table<Row>::when` is the way in. One
+/// thread at a time uses it, the one that polls the table.
 ///
 /// Invariants:
 ///  TAB-P1  One pass evaluates every predicate that was there when it began, in order of
@@ -44,19 +44,20 @@ struct Predicate {
   Evaluate evaluate = nullptr;
   Fire fire = nullptr;
   Destroy destroy = nullptr;
-  std::uint64_t* firings = nullptr;  // its counter, where observers see it if there is room
+  std::uint64_t* firings = nullptr;  // its count, where observers see it if there is room
   PredicateKind kind = PredicateKind::recurrent;
   bool removed = false;
-  bool spent = false;  // a `once` that has fired
+  bool spent = false;  // true for a `once` that has fired
   bool was_true = false;
-  std::uint32_t entries = 1;  // read by an evaluation, and charged to a simulated CPU
+  std::uint32_t entries = 1;  // how many an evaluation reads; charged to a simulated CPU
   std::uint64_t id = 0;
   std::uint64_t first_pass = 0;
   std::uint64_t own_firings = 0;
-  counter_page::Record* shown = nullptr;  // of that counter
+  counter_page::Record* shown = nullptr;  // the published record of `firings`
   std::string name;
-  std::size_t first_triggers = 0;             // given at registration; known to the typed part
-  std::list<std::function<void()>> triggers;  // added later; a list, as that may be from within
+  std::size_t first_triggers = 0;  // those given at registration, which the typed part knows
+  /// Triggers that were added later; a list, because a running trigger may add some.
+  std::list<std::function<void()>> triggers;
 };
 
 struct PredicateDeleter {
@@ -66,37 +67,37 @@ using PredicatePointer = std::unique_ptr<Predicate, PredicateDeleter>;
 
 class Detector {
  public:
-  /// `fabric` is charged for the work where CPU time is simulated.
+  /// `fabric` pays for the work where CPU time is simulated.
   explicit Detector(Fabric& fabric) noexcept;
   ~Detector();
   Detector(const Detector&) = delete;
   Detector& operator=(const Detector&) = delete;
 
-  /// Where observers see the predicates; before the first one is added.
+  /// Sets where observers see the predicates; to be called before the first one is added.
   void show_in(TableCounters& counters) noexcept { counters_ = &counters; }
   /// Throws Error if there are kMaxPredicates already. Returns the predicate's id.
   std::uint64_t add(PredicatePointer predicate);
-  /// Whether it was there.
+  /// Removes a predicate; returns whether it was there.
   bool remove(std::uint64_t id) noexcept;
   [[nodiscard]] Predicate* find(std::uint64_t id) noexcept;
 
-  /// One pass (TAB-P1); returns how many predicates fired.
+  /// Runs one pass (TAB-P1); returns how many predicates fired.
   std::size_t run_pass() {
     if (running_) return 0;  // a trigger that polls its own table finds nothing to do
     ++passes_;
     if (predicates_.empty()) return 0;
     return evaluate_all();
   }
-  /// For a predicate that fires, before each trigger: whether it is to run (TAB-P2).
+  /// Whether a predicate that fires may run its next trigger (TAB-P2).
   [[nodiscard]] bool may_trigger(const Predicate& predicate) noexcept {
     if (costs_ != nullptr) [[unlikely]]
       fabric_.spend(costs_->trigger_ns);
     return !predicate.removed;
   }
-  /// The first `count` triggers of those that were added after registration.
+  /// Runs the first `count` of the triggers that were added after registration.
   void run_added(Predicate& predicate, std::size_t count);
   [[nodiscard]] std::uint64_t passes() const noexcept { return passes_; }
-  /// Those that can still fire.
+  /// The number of predicates that can still fire.
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] bool running() const noexcept { return running_; }
 

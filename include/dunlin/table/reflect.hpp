@@ -42,8 +42,8 @@ consteval bool is_c_array(std::index_sequence<Before...>, std::index_sequence<Af
   }
   return false;
 }
-/// Whether a member is a C array. Braces fall open around it, so that its elements were counted as
-/// members: with its own braces it leaves fewer initialisers for those after it.
+/// Whether a member is a C array. Brace elision counts its elements as members: with its own
+/// braces, it leaves fewer initialisers for the members after it.
 template <class Row, std::size_t... I>
 consteval bool has_c_array(std::index_sequence<I...>) {
   return (is_c_array<Row>(std::make_index_sequence<I>{},
@@ -57,7 +57,7 @@ struct AnyBase {
   requires(std::is_base_of_v<U, Row> && !std::is_same_v<U, Row>) constexpr operator U()
       const noexcept;
 };
-/// Whether a struct inherits: its base is what it is initialised from first.
+/// Whether a struct inherits: an initialiser for its base comes first.
 template <class Row>
 consteval bool has_base() {
   return requires { Row{AnyBase<Row>{}}; };
@@ -174,7 +174,7 @@ constexpr auto tie_members(Row& row) noexcept {  // NOLINT(readability-function-
 #pragma clang diagnostic ignored "-Wundefined-internal"
 #endif
 
-/// An object that exists only by its address.
+/// Declares an object that exists only by its address.
 template <class Row>
 struct Nowhere {
   Row row;

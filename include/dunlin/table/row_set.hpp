@@ -13,8 +13,8 @@
 #include <dunlin/table/layout.hpp>
 #include <dunlin/table/packs.hpp>
 
-/// The parts of expressions (table/expression.hpp): which rows they are about, how they walk over
-/// entries, and how they compare.
+/// The parts of expressions (table/expression.hpp): which rows an expression is about, how it walks
+/// over entries, and how it compares.
 namespace dunlin::detail {
 
 struct BooleanTag {};
@@ -24,7 +24,7 @@ concept Boolean = std::derived_from<E, BooleanTag>;
 template <class E>
 concept Value = std::derived_from<E, ValueTag>;
 
-/// At registration: throws Error for a row that the table does not have.
+/// Throws Error, at registration, for a row that the table does not have.
 template <class Table>
 void require_row(const Table& table, std::size_t row) {
   if (row < table.size()) return;
@@ -34,7 +34,7 @@ void require_row(const Table& table, std::size_t row) {
 
 /// Which rows an expression is about.
 struct RowSet {
-  std::optional<std::vector<std::uint32_t>> listed;  // without: all
+  std::optional<std::vector<std::uint32_t>> listed;  // empty optional: all rows
   bool others_only = false;
   bool alive_only = false;
 
@@ -50,7 +50,7 @@ struct RowSet {
     }
     return every_of_some(table, test);
   }
-  /// How many rows an evaluation looks at, at most; throws Error if one of them does not exist.
+  /// How many rows an evaluation looks at, at most; throws Error if a listed row does not exist.
   template <class Table>
   [[nodiscard]] std::size_t size(const Table& table) const {
     if (!listed) return table.size();
@@ -74,7 +74,7 @@ struct RowSet {
   [[gnu::always_inline]] static bool every_between(const Table& table, std::size_t begin,
                                                    std::size_t end, Test& test) {
     if (const auto* row = table.unfrozen_rows()) [[likely]] {
-      // Rows a known distance apart: saves a load each over looking up where they are.
+      // The rows are a known distance apart, which saves looking up, by a load, where each is.
       for (std::size_t i = begin; i < end; ++i) {
         if (!test(*table.row_at(row, i))) return false;
       }
@@ -133,7 +133,7 @@ template <class M, class Test>
 template <class A, class B>
 using Common = std::common_type_t<A, B>;
 
-/// Comparisons that mean what they say for integers of any two types.
+/// Comparisons that are right for integers of any two types.
 struct Equal {
   static constexpr const char* kSign = " == ";
   template <class A, class B>
@@ -162,7 +162,7 @@ struct Less {
     return a < b;
   }
 };
-/// Not the opposite of Less where there is NaN, which is neither.
+/// This is not the opposite of Less if there is a NaN, for which both are false.
 struct AtLeast {
   static constexpr const char* kSign = " >= ";
   template <class A, class B>

@@ -10,12 +10,13 @@
 #include <dunlin/table/entry_check.hpp>
 #include <dunlin/table/entry_type.hpp>
 
-/// The fields of a value that is no single number, as text: "i32,f64*3" for an int and three
-/// doubles. Part of a layout, so that peers whose values agree in nothing but their size are told
-/// apart (TAB-T5). Found, as pointers are, by what the type can be brace-initialised from.
+/// The fields of a value that is not a single number, as text: "i32,f64*3" for an int and three
+/// doubles. The text is part of a layout, so that peers whose values agree in nothing but their
+/// size are told apart (TAB-T5). As for pointers, the fields are found by what the type can be
+/// brace-initialised from.
 namespace dunlin::detail {
 
-inline constexpr std::size_t kMaxDescribedFields = 32;  // of one class; the others are "..."
+inline constexpr std::size_t kMaxDescribedFields = 32;  // one class shows; the others become "..."
 
 template <class T>
 concept Number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -31,7 +32,7 @@ consteval bool takes_number_after(std::index_sequence<I...>) {
   return requires { T{Scalar<I>{}..., NumberOf<Type>{}}; };
 }
 
-/// The type of field I of an aggregate, tried from the commonest on.
+/// The type of field I of an aggregate; candidates are tried from the commonest on.
 template <class T, std::size_t I, EntryType First, EntryType... Others>
 consteval EntryType field_type() {
   if constexpr (takes_number_after<T, First>(std::make_index_sequence<I>{})) {
@@ -63,7 +64,7 @@ inline void append_field(std::string& to, std::string_view field, std::size_t ti
   if (times > 1) to += "*" + std::to_string(times);
 }
 
-/// Empty for a class that cannot be looked into.
+/// The fields of a T; empty for a class into which this cannot look.
 template <class T>
 std::string fields_of() {
   std::string text;

@@ -13,7 +13,7 @@
 
 /// The values of expressions (table/expression.hpp): constants, variables, single entries and
 /// reductions over a column. Each has `value(table)`, `entries(table)`, which is how many entries
-/// that reads, and `describe(table)`.
+/// an evaluation reads, and `describe(table)`.
 namespace dunlin::detail {
 
 template <class T>
@@ -60,7 +60,7 @@ struct Variable : ValueTag {
 template <class Row, class M>
 struct EntryOfRow : ValueTag {
   M Row::*member;
-  std::size_t row;  // kMine: the own one
+  std::size_t row;  // kMine: the own row
   static constexpr std::size_t kMine = std::numeric_limits<std::size_t>::max();
   EntryOfRow(M Row::*m, std::size_t r) : member(m), row(r) {}
   template <class Table>
@@ -121,7 +121,7 @@ constexpr T smallest() {
   return Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
 }
 
-/// The outermost value in the sense of `Op`.
+/// The outermost value in the order of `Op`: the least, or the greatest.
 template <class Op>
 struct BoundFold {
   static constexpr bool kLeast = std::is_same_v<Op, Less>;

@@ -26,7 +26,7 @@
 /// out events and messages, waiting.cpp sleeps and wakes.
 namespace dunlin {
 
-/// The parts of a fabric, besides its backend.
+/// The parts from which a fabric is made, besides its backend.
 struct FabricSetup {
   std::string kind;
   std::string description = {};
@@ -36,8 +36,8 @@ struct FabricSetup {
   std::vector<Rank> absent = {};   // ranks whose members had gone before this one came
   Properties properties = {};
   const CpuCosts* cpu_costs = nullptr;
-  std::uint32_t silence_timeout_ms = 0;  // 0: no peer counts as failed because it is silent
-  /// Where nodes can sleep: the doorbell that peers ring, or none that any of them knows.
+  std::uint32_t silence_timeout_ms = 0;  // 0: silence is never a failure
+  /// The sleeper, with the doorbell that peers ring; none: the core makes one that no peer knows.
   std::optional<Sleeper> sleeper = std::nullopt;
 };
 
@@ -45,7 +45,7 @@ class FabricCore final : private ForkAware {
  public:
   using PostFunction = Posted (*)(FabricBackend&, std::span<const Operation>) noexcept;
   using PollFunction = std::size_t (*)(FabricBackend&) noexcept;
-  /// For make_fabric(), below.
+  /// Called by make_fabric(), below.
   [[nodiscard]] static std::unique_ptr<Fabric> make(FabricSetup setup,
                                                     std::unique_ptr<FabricBackend> backend,
                                                     PostFunction post, PollFunction poll);
@@ -62,19 +62,21 @@ class FabricCore final : private ForkAware {
   [[nodiscard]] static ThreadGuard& guard_of(const Fabric& fabric) noexcept {
     return fabric.core_->guard_;
   }
-  /// For CounterSet.
+  /// Called by CounterSet.
   [[nodiscard]] static CounterPages& counters_of(Fabric& fabric) noexcept {
     return *fabric.core_->counters_;
   }
-  /// This process joined; not so in a forked child, which has the descriptors, but is no member.
+  /// Whether this is the process that joined; false in a forked child, which has the descriptors,
+  /// but is no member.
   [[nodiscard]] bool in_own_process() const noexcept { return !fabric_.forked_; }
-  /// The fabric's description: it may change when members are admitted.
+  /// Sets the fabric's description, which may change when members are admitted.
   void describe(std::string description) { fabric_.description_ = std::move(description); }
   /// "member 'c' (rank 2)", for messages.
   [[nodiscard]] std::string name_of(Rank peer) const;
 
   // --- for backends: a poll ----------------------------------------------------------------------
-  /// False within another poll, whose handler calls this one: then there is nothing to do.
+  /// Begins a poll; false within another poll, whose handler calls this one: then there is nothing
+  /// to do.
   [[nodiscard]] bool begin_poll() noexcept {
     if (polling_) return false;
     polling_ = true;
@@ -86,9 +88,9 @@ class FabricCore final : private ForkAware {
     return handled_;
   }
   [[nodiscard]] bool polling() const noexcept { return polling_; }
-  /// One more message, completion or event was handled in this poll.
+  /// Counts messages, completions or events that were handled in this poll.
   void count_handled(std::size_t more = 1) noexcept { handled_ += more; }
-  /// The other duties, after all arrivals: failures, expulsions, new channels.
+  /// Whether there are other duties after all arrivals: failures, expulsions, new channels.
   [[nodiscard]] bool has_duties() const noexcept { return has_duties_; }
   void perform_duties();
   [[nodiscard]] std::uint64_t recent_ns() const noexcept { return fabric_.recent_ns_; }
@@ -96,24 +98,25 @@ class FabricCore final : private ForkAware {
     fabric_.recent_ns_ = now_ns;
     if (now_ns >= wake_at_ns_) wake_at_ns_ = UINT64_MAX;
   }
-  /// Shows signs of life, and looks for those of the peers, when it is time for it. The backend
+  /// Shows signs of life, and checks those of the peers, when it is time for that. The backend
   /// calls this after it has taken what has arrived: a peer whose bytes wait here is not silent.
   void watch();
 
   // --- for backends: operations and messages -----------------------------------------------------
-  /// Why a backend finds no memory for an operation. If the peer has failed, completes the
-  /// operation with an error, and returns Refusal::none.
+  /// The reason to refuse an operation for which a backend finds no memory. If the peer has failed,
+  /// completes the operation with an error, and returns Refusal::none.
   [[nodiscard]] Refusal refuse(const Operation& operation) const noexcept;
-  /// Hands a message to the channel's handler; false if it has none yet, then the message must
-  /// wait. A message of an expelled peer goes nowhere.
+  /// Hands a message to the channel's handler. Returns false if the channel has none yet; then the
+  /// message must wait. A message of an expelled peer is dropped.
   [[nodiscard]] bool deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message);
 
   // --- for backends: what peers tell -------------------------------------------------------------
-  /// The fault of a peer's message; null if there is none.
+  /// A text that says what is wrong with a peer's message; null: nothing is.
   using Fault = const char*;
   [[nodiscard]] Fault on_announcement(Rank from, RemoteRegion region);
   [[nodiscard]] Fault on_withdrawal(Rank from, std::uint64_t number);
-  /// The region that a peer means by a number; null if it was released. `known`: it existed once.
+  /// The region that a peer means by a number; null if it was released. `known` says whether it
+  /// ever existed.
   [[nodiscard]] const LocalRegion* find(std::uint64_t number, bool& known) const noexcept {
     const std::uint64_t index = number % kMaxRegions;
     const std::uint64_t which = number / kMaxRegions;
@@ -121,42 +124,46 @@ class FabricCore final : private ForkAware {
     return known && regions_[index].number == number ? &regions_[index] : nullptr;
   }
   [[nodiscard]] const LocalRegion& region(RegionId id) const noexcept { return regions_[id.index]; }
-  /// The peer takes this member for dead if it hears nothing for so long; 0: never.
+  /// Called when a peer says that it takes this member for dead after so long a silence; 0: never.
   void on_silence_timeout(std::uint32_t timeout_ms) noexcept;
   void on_leave(Rank from) noexcept {
     states_[from].says_goodbye = states_[from].touches_nothing = true;
   }
-  /// The peer writes to no memory of this member any more, though its process may live on.
+  /// Called when the peer writes to no memory of this member any more, though its process may live
+  /// on.
   void on_part(Rank from) noexcept { states_[from].touches_nothing = true; }
   [[nodiscard]] bool touches_nothing(Rank peer) const noexcept {
     return states_[peer].touches_nothing;
   }
 
   // --- for backends: members that come -----------------------------------------------------------
-  /// The newcomer has come, and messages to it go their way: only from within poll(), once a rank.
+  /// Called when the newcomer has come, and can be sent messages: only from within poll(), once for
+  /// each rank.
   void on_linked(Rank peer);
   [[nodiscard]] bool linked(Rank peer) const noexcept { return fabric_.linked(peer); }
-  /// longest_beat_interval_ns() may be less than before.
+  /// Called when longest_beat_interval_ns() may be less than before.
   void hasten_beats() noexcept;
 
   // --- for backends: failures --------------------------------------------------------------------
-  /// The peer has failed: only from within poll(). `silent_ns`: it was silent for so long; 0: it
-  /// was noticed otherwise.
+  /// Makes the peer fail: only from within poll(). `silent_ns` says how long it was silent; 0: the
+  /// failure was noticed otherwise.
   void fail(Rank peer, const std::string& how, std::uint64_t silent_ns = 0);
-  /// The connection to the peer has ended: it has left, or failed as `how` says.
+  /// Called when the connection to the peer has ended: the peer has left, or failed as `how` says.
   void on_end(Rank peer, const std::string& how);
-  /// As fail(), at the end of this poll() or in the next one.
+  /// Makes the peer fail, as fail() does, at the end of this poll() or in the next one.
   void fail_soon(Rank peer, std::string how);
-  /// Nothing is taken from the peer any more; true a little before Fabric::failed() says so.
+  /// Whether nothing is taken from the peer any more; true a little before Fabric::failed() says
+  /// so.
   [[nodiscard]] bool failing(Rank peer) const noexcept { return states_[peer].failing; }
   [[nodiscard]] bool leaves(Rank peer) const noexcept { return states_[peer].leaves; }
   [[nodiscard]] bool expelled(Rank peer) const noexcept { return states_[peer].expelled; }
-  /// fence() has killed the peer's process, so long after this member closed the connection.
+  /// Called when fence() has killed the peer's process, so long after this member closed the
+  /// connection.
   void on_killed(Rank peer, pid_t process, std::uint64_t after_ns) noexcept;
 
   // --- for backends: waiting ---------------------------------------------------------------------
   [[nodiscard]] Sleeper& sleeper() noexcept { return *sleeper_; }
-  /// A duty of the backend's own has become more urgent.
+  /// Called when a duty of the backend itself has become more urgent.
   void reckon_duties() noexcept;
   [[nodiscard]] bool prepared_to_sleep() const noexcept { return prepared_; }
 
@@ -166,25 +173,25 @@ class FabricCore final : private ForkAware {
   friend class Subscription;
 
   struct Subscriber {
-    std::uint64_t id;  // 0: unsubscribed, and swept when no handler runs
+    std::uint64_t id;  // 0: unsubscribed, and removed when no handler runs
     Fabric::EventHandler handler;
   };
-  /// A region that a peer has announced, and ours that goes with it.
+  /// A region that a peer has announced, and the region of ours with which it was matched.
   struct Offer {
     enum class State { waiting, connected, refused };
     RemoteRegion there;
     State state = State::waiting;
-    RegionId here = {};  // unless waiting
+    RegionId here = {};  // set unless the offer waits
   };
   struct PeerState {
-    bool failing = false;    // nothing is taken from it any more, but what it has said already
+    bool failing = false;    // only what it has said already is still taken from it
     bool parted = false;     // its connection is closed
-    bool expelled = false;   // by this member's own decision
-    bool announced = false;  // its failure
-    bool leaves = false;     // was expelled because it wanted to go
+    bool expelled = false;   // this member has expelled it
+    bool announced = false;  // its failure was announced
+    bool leaves = false;     // it was expelled because it wanted to leave
     bool says_goodbye = false;
-    bool touches_nothing = false;  // by its own word
-    pid_t killed = 0;              // its process, by fence(); 0: it was not
+    bool touches_nothing = false;  // it has said so
+    pid_t killed = 0;              // its process, if fence() has killed it
     std::uint64_t killed_after_ns = 0;
     bool kill_told = false;
     std::vector<Offer> offers;
@@ -193,7 +200,7 @@ class FabricCore final : private ForkAware {
   void in_child() noexcept override;
   void require_own_process() const;
 
-  // regions.cpp
+  // These are in regions.cpp.
   [[nodiscard]] bool has_region(std::string_view name) const noexcept;
   [[nodiscard]] Region make_region(RegionSpec spec, bool observers_only);
   [[nodiscard]] RegionId free_slot(const std::string& name, std::uint64_t generation,
@@ -212,12 +219,12 @@ class FabricCore final : private ForkAware {
                                      const RemoteRegion& there) const;
   void disconnect(Rank peer, RegionId id) noexcept;
 
-  // members.cpp
+  // These are in members.cpp.
   void admit(const Admission& admission);
   void check_admission(const Admission& admission) const;
   void leave_empty(Rank rank, std::string why);
 
-  // failures.cpp
+  // These are in failures.cpp.
   void expel(Rank peer, std::string why, Parting how);
   void part_with(Rank peer) noexcept;
   void announce_failure(Rank peer, std::string how, std::uint64_t silent_ns = 0);
@@ -225,7 +232,7 @@ class FabricCore final : private ForkAware {
   void beat() noexcept;
   void check_silence();
 
-  // handlers.cpp
+  // These are in handlers.cpp.
   [[nodiscard]] std::uint64_t subscribe(Fabric::EventHandler handler);
   void unsubscribe(std::uint64_t id) noexcept;
   void leave_handler() noexcept;
@@ -235,7 +242,7 @@ class FabricCore final : private ForkAware {
   [[nodiscard]] bool receives(std::uint32_t channel) const noexcept;
   void must_attend() noexcept;
 
-  // waiting.cpp
+  // These are in waiting.cpp.
   [[nodiscard]] std::uint64_t awake_since_ns() noexcept;
   void prepare_sleep() noexcept;
   void cancel_sleep() noexcept;
@@ -251,15 +258,15 @@ class FabricCore final : private ForkAware {
 
   bool polling_ = false;
   bool has_duties_ = false;
-  std::size_t handled_ = 0;  // in this poll()
+  std::size_t handled_ = 0;  // how many in this poll()
   std::vector<std::pair<Rank, std::string>> failing_soon_;
-  std::vector<Rank> expelled_;  // and no event has said so
+  std::vector<Rank> expelled_;  // peers whose events are still to come
   bool must_announce_kills_ = false;
   bool must_match_ = false;
   bool must_drain_ = false;
 
   std::vector<LocalRegion> regions_;          // by index
-  std::vector<std::uint64_t> announcements_;  // by index: how often a region there was announced
+  std::vector<std::uint64_t> announcements_;  // by index: how often a region was announced there
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name
   std::vector<std::pair<std::string, std::uint64_t>> published_;    // for observers, by name
@@ -268,7 +275,7 @@ class FabricCore final : private ForkAware {
   std::vector<std::unique_ptr<Subscriber>> subscribers_;
   std::uint64_t next_subscriber_ = 1;
   std::vector<std::shared_ptr<const Fabric::MessageHandler>> handlers_;  // by channel
-  std::bitset<kMaxChannels> ignored_;                                    // likewise
+  std::bitset<kMaxChannels> ignored_;                                    // by channel
   std::uint32_t handler_depth_ = 0;
 
   std::uint64_t silence_timeout_ns_;
@@ -280,15 +287,15 @@ class FabricCore final : private ForkAware {
 
   std::optional<Sleeper> sleeper_;
   bool prepared_ = false;
-  bool has_slept_ = false;  // since awake_since_ns() was called
+  bool has_slept_ = false;  // whether it has slept since awake_since_ns() was called
   std::uint64_t awake_since_ns_ = 0;
   std::uint64_t wake_at_ns_ = UINT64_MAX;
 
-  std::unique_ptr<FabricBackend> backend_;  // goes first: it tells the peers
+  std::unique_ptr<FabricBackend> backend_;  // destroyed first: it tells the peers
 };
 
-// The fabric calls these. They are flat, so that the compiler can inline a backend's own function
-// instead of one more jump.
+// The fabric calls these two. They are flat, so that the compiler can inline a backend's own
+// function instead of one more jump.
 template <class Backend>
 [[gnu::flatten]] Posted post_to(FabricBackend& backend, std::span<const Operation> batch) noexcept {
   DUNLIN_ONE_THREAD(&backend.core().fabric());

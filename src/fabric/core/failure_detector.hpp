@@ -17,16 +17,17 @@ class FailureDetector {
   /// A timeout of 0 never finds a peer silent.
   FailureDetector(std::uint32_t peers, std::uint64_t timeout_ns, std::uint64_t now_ns);
 
-  /// There are so many peers from now on.
+  /// Makes room for so many peers.
   void grow(std::uint32_t peers) { windows_.resize(peers, Window{0, now_ns_}); }
-  /// The peer has come just now.
+  /// Says that the peer has come just now.
   void welcome(Rank peer, std::uint64_t now_ns) noexcept { windows_[peer].since_ns = now_ns; }
 
-  /// Begins a look at the peers. If the last one was over half a timeout ago, we have been asleep
-  /// ourselves and cannot tell a silent peer from a deaf self: every peer gets a new window.
+  /// Begins a look at the peers. If the last look was over half a timeout ago, this member has been
+  /// asleep itself, and cannot tell a silent peer from its own deafness: every peer gets a new
+  /// window.
   void look(std::uint64_t now_ns) noexcept;
 
-  /// Whether the peer, which has beaten `beats` times so far, was silent for the whole timeout.
+  /// Whether the peer, whose heartbeats number `beats` so far, was silent for the whole timeout.
   [[nodiscard]] bool silent(Rank peer, std::uint64_t beats) noexcept;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kSilenceChecksPerTimeout = 16;
 constexpr std::uint64_t kBeatsPerTimeout = 4;
-/// A peer that is more impatient than this hears of us no oftener.
+/// This member sends signs of life no oftener than a peer with this timeout needs.
 constexpr std::uint32_t kLeastSilenceMs = 4;
 
 }  // namespace
@@ -25,14 +25,14 @@ std::string FabricCore::name_of(Rank peer) const {
          backend_->detail_of(peer);
 }
 
-/// First comes what the peer has still said. Its closed connection tells the peer as well, should
-/// it come back to life.
+/// Makes a peer fail. First comes what the peer has still said. Its closed connection tells the
+/// peer as well, should it come back to life.
 void FabricCore::fail(Rank peer, const std::string& how, std::uint64_t silent_ns) {
   PeerState& state = states_[peer];
   if (state.failing) return;
   state.failing = true;
   backend_->drain(peer);
-  match_waiting();  // a refusal is told, though the peer has gone since
+  match_waiting();  // a refusal is still announced, though the peer has gone
   const std::string text = name_of(peer) + " failed: " + how;
   part_with(peer);
   announce_failure(peer, text, silent_ns);
@@ -58,13 +58,13 @@ void FabricCore::expel(Rank peer, std::string why, Parting how) {
   state.leaves = how == Parting::left;
   failing.failure = std::move(why);
   expelled_.push_back(peer);
-  must_drain_ = true;  // what it said, and no handler has taken, is dropped
+  must_drain_ = true;  // messages of the peer that no handler has taken are dropped
   must_attend();
   state.failing = true;
   part_with(peer);
 }
 
-/// Once a peer: a handler may expel one that is just failing.
+/// Parts with a peer once: a handler may expel a peer that is just failing.
 void FabricCore::part_with(Rank peer) noexcept {
   if (std::exchange(states_[peer].parted, true)) return;
   backend_->close(peer);
@@ -74,7 +74,7 @@ void FabricCore::part_with(Rank peer) noexcept {
                        "FAB-X1: no region of a failed peer is reached any more");
 }
 
-/// Once a peer, however often it fails.
+/// Announces a failure once for each peer, however often it fails.
 void FabricCore::announce_failure(Rank peer, std::string how, std::uint64_t silent_ns) {
   DUNLIN_ASSERT_ALWAYS(states_[peer].parted,
                        "FAB-X4: the connection is closed before the failure is announced");

@@ -19,7 +19,7 @@ void FabricCore::unsubscribe(std::uint64_t id) noexcept {
   leave_handler();
 }
 
-/// A handler that is running may have unsubscribed itself: nothing is destroyed until none runs.
+/// A running handler may have unsubscribed itself: so nothing is destroyed until no handler runs.
 void FabricCore::leave_handler() noexcept {
   if (--handler_depth_ > 0) return;
   std::erase_if(subscribers_, [](const auto& subscriber) { return subscriber->id == 0; });
@@ -29,7 +29,7 @@ void FabricCore::emit(const Event& event) {
   DUNLIN_ASSERT_ALWAYS(polling_, "FAB-F5: handlers run within poll() only");
   ++handled_;
   ++handler_depth_;
-  const std::size_t present = subscribers_.size();  // later ones did not ask for this event
+  const std::size_t present = subscribers_.size();  // later subscribers did not ask for this event
   for (std::size_t i = 0; i < present; ++i) {
     Subscriber& subscriber = *subscribers_[i];
     if (subscriber.id != 0) subscriber.handler(event);
@@ -62,7 +62,7 @@ bool FabricCore::receives(std::uint32_t channel) const noexcept {
 bool FabricCore::deliver(Rank from, std::uint32_t channel, std::span<const std::byte> message) {
   if (states_[from].expelled) return true;
   if (channel >= handlers_.size() || !handlers_[channel]) return false;
-  const auto handler = handlers_[channel];  // it may replace itself
+  const auto handler = handlers_[channel];  // a copy: it may replace itself
   DUNLIN_ASSERT(polling_, "FAB-F5: handlers run within poll() only");
   (*handler)(from, message);
   return true;

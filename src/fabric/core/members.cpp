@@ -64,7 +64,7 @@ void FabricCore::admit(const Admission& admission) {
     fabric_.peers_[rank].name = admission.newcomers[rank - admission.first].name;
 }
 
-/// A rank without a member: as if it had failed before any event.
+/// Makes a rank without a member one that has failed before any event.
 void FabricCore::leave_empty(Rank rank, std::string why) {
   fabric_.peers_[rank].linked = false;
   fabric_.peers_[rank].failed = true;

@@ -6,11 +6,11 @@
 #include "fabric/layout_text.hpp"
 #include "fabric/names.hpp"
 
-/// Regions: memory of our own, and what peers announce of theirs. Regions of the same name and
+/// Regions: memory of this member, and what peers announce of theirs. Regions of one name and
 /// generation belong together, whichever side came first.
 ///
-/// A region is known to peers by a number: its place here, and how often that place was announced.
-/// So a number never means two regions, and an old one is told from one that never was.
+/// Peers know a region by a number: its index here, and how often that index was announced. So a
+/// number never means two regions, and an old number is told from one that never was.
 namespace dunlin {
 namespace {
 
@@ -77,7 +77,7 @@ RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation
               std::to_string(kMaxRegions) + " regions at a time (kMaxRegions)");
 }
 
-/// `to`: only these peers; null: all.
+/// Announces the region to these peers (`to`); null: to all.
 void FabricCore::announce(const Region& region, const std::span<const Rank>* to) {
   if (region.fabric_ != &fabric_)
     throw Error("only a region that is allocated on this fabric can be announced to its peers");
@@ -95,7 +95,7 @@ void FabricCore::announce(const Region& region, const std::span<const Rank>* to)
     if (can_announce(peer, local)) backend_->announce(peer, id, local);
 }
 
-/// A peer that is here, and may know of the region.
+/// Whether the peer is here, and may know of the region.
 bool FabricCore::can_announce(Rank peer, const LocalRegion& region) const {
   return peer != rank() && linked(peer) && !states_[peer].failing && region.is_for(peer);
 }
@@ -140,7 +140,7 @@ FabricCore::Fault FabricCore::on_announcement(Rank from, RemoteRegion region) {
 }
 
 FabricCore::Fault FabricCore::on_withdrawal(Rank from, std::uint64_t number) {
-  match_waiting();  // a refusal is told, though the peer has gone since
+  match_waiting();  // a refusal is still announced, though the peer has gone
   Offer* const offer = find_offer(from, number);
   if (offer == nullptr) return "it withdrew a region that it had not announced";
   Offer withdrawn = std::move(*offer);
@@ -184,7 +184,7 @@ void FabricCore::match_soon(RegionId id) {
   if (must_match_) must_attend();
 }
 
-/// A handler of an event may release regions and expel peers.
+/// Matches waiting announcements; a handler of an event may release regions and expel peers.
 void FabricCore::match_waiting() {
   if (!std::exchange(must_match_, false)) return;
   for (Rank peer = 0; peer < size(); ++peer) {

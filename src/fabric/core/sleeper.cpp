@@ -20,7 +20,7 @@ timespec as_timespec(std::uint64_t ns) noexcept {
 int wait_for_events(const Descriptor& epoll, std::span<epoll_event> events,
                     std::uint64_t timeout_ns) noexcept {
   const timespec timeout = as_timespec(timeout_ns);
-  // Before Linux 5.11 there is none, and a container's filter may forbid it.
+  // Linux has epoll_pwait2 since 5.11, and a container's filter may forbid it.
   static std::atomic<bool> has_pwait2{true};
   if (has_pwait2.load(std::memory_order_relaxed)) {
     const int count = epoll_pwait2(epoll.get(), events.data(), static_cast<int>(events.size()),
@@ -97,14 +97,14 @@ bool Sleeper::wait(std::uint64_t timeout_ns) noexcept {
   return rang && count == 1;
 }
 
-/// First the bell, then the word that it rings: so it may ring once too often, but not for ever.
+/// Rings the bell first, then sets the word: so the bell may ring once too often, but not for ever.
 void Sleeper::ring() noexcept {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // full: it is ringing anyway
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));  // if it is full, it rings anyway
   flags_->rings.store(true);
 }
 
-/// A wake() that was not slept through rings again.
+/// Silences the bell; a wake() that no sleep has seen rings again.
 void Sleeper::silence() noexcept {
   flags_->rings.store(false);
   std::uint64_t rings = 0;

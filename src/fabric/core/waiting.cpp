@@ -8,8 +8,8 @@
 namespace dunlin {
 namespace {
 
-/// A sleeping member looks so often for peers that have fallen silent: more seldom, and it could
-/// not tell a silent peer from its own sleep.
+/// A sleeping member checks so often for peers that have fallen silent: if it did more seldom, it
+/// could not tell a silent peer from its own sleep.
 constexpr std::uint64_t kSleepingChecksPerTimeout = 4;
 
 }  // namespace
@@ -22,7 +22,8 @@ std::uint64_t FabricCore::next_duty_ns() const noexcept {
   return std::min({wake_at_ns_, next_beat_ns_, check_ns, backend_->next_duty_ns()});
 }
 
-/// Waking up reads no clock: what woke the member is looked at first. The first call says when.
+/// Waking up reads no clock, because what woke the member comes first. So the first call after a
+/// sleep notes the time.
 std::uint64_t FabricCore::awake_since_ns() noexcept {
   if (!sleeper_ || std::exchange(has_slept_, false)) awake_since_ns_ = backend_->now_ns();
   return awake_since_ns_;

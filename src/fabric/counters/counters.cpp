@@ -18,7 +18,7 @@ using counter_page::Record;
 
 namespace {
 
-/// Where so many words in a row are free; kWords if nowhere.
+/// The index where so many words in a row are free; kWords if there is no such index.
 std::uint32_t find_room(const std::bitset<counter_page::kWords>& taken, std::uint32_t words) {
   std::uint32_t free = 0;
   for (std::uint32_t i = 0; i < taken.size(); ++i) {
@@ -45,7 +45,7 @@ CounterPages::Page& CounterPages::add_page() {
     page.region = fabric_.publish(
         {.name = std::string(counter_page::kRegion), .bytes = sizeof(counter_page::Page)});
     page.content = reinterpret_cast<counter_page::Page*>(page.region.memory().data());
-  } catch (const Error&) {  // nobody shall fail for want of being watched
+  } catch (const Error&) {  // a member must not fail because it cannot be observed
     page.unseen = std::make_unique<counter_page::Page>();
     page.content = page.unseen.get();
   }

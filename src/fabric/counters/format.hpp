@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kMagic = 0x31544E55434E5544;  // "DUNCUNT1", litt
 inline constexpr std::uint32_t kVersion = 1;
 inline constexpr std::string_view kRegion = "counters";
 inline constexpr std::uint32_t kCounters =
-    128;                                       // of a page; a process has as many pages as it needs
-inline constexpr std::uint32_t kWords = 2048;  // likewise
+    128;  // one page has; a process has as many pages as it needs
+inline constexpr std::uint32_t kWords = 2048;  // one page has
 inline constexpr std::uint64_t kUnknown = UINT64_MAX;
 
 struct Record {

@@ -16,7 +16,7 @@ namespace dunlin::launch {
 namespace {
 
 constexpr std::uint32_t kMost = 1U << 30;
-// Below the ports that Linux chooses for a process that asks for any.
+// These ports are below those that Linux chooses for a process that asks for any port.
 constexpr std::uint32_t kFirstPort = 20'000;
 constexpr std::uint32_t kPorts = 12'000;
 constexpr const char* kWhatToDo =
@@ -76,7 +76,7 @@ std::string Completion::run() {
   return text_;
 }
 
-/// Read only when it is needed: a variable that is not needed may be wrong.
+/// The launcher's job, which is read only when it is needed: an unneeded variable may be wrong.
 const std::optional<Job>& Completion::job() {
   if (!looked_) job_ = find_job(environment_);
   looked_ = true;
@@ -90,7 +90,7 @@ void Completion::contradiction(const std::string& one, const std::string& other)
 
 // --- this member's identity ----------------------------------------------------------------------
 
-/// A Kubernetes stateful set calls its pods "name-0", "name-1", ...
+/// The number of this pod: a Kubernetes stateful set calls its pods "name-0", "name-1", ...
 std::uint32_t Completion::ordinal() const {
   const std::string host = environment_.host_name();
   const std::size_t dash = host.rfind('-');
@@ -110,7 +110,7 @@ std::optional<std::uint32_t> Completion::stated_rank() const {
   return environment_.number("DUNLIN_RANK", 0, kMost);
 }
 
-/// A value that is given twice must be the same.
+/// Checks that a value that is given twice is equal.
 void Completion::agree(const std::string& ours, std::uint32_t our_value,
                        const std::string& launchers, std::uint32_t launchers_value) const {
   if (our_value != launchers_value) contradiction(ours, launchers);
@@ -191,7 +191,7 @@ void Completion::fill_names() {
 
 // --- where we meet -------------------------------------------------------------------------------
 
-/// The same for all members of a group of a job, and seldom another's.
+/// A port that all members of a job's group compute, and other groups seldom do.
 std::uint32_t Completion::port() const {
   return kFirstPort + static_cast<std::uint32_t>(fnv1a(job_->id + "/" + open_.group) % kPorts);
 }
@@ -252,7 +252,7 @@ void Completion::fill_secret() {
   note("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");
 }
 
-/// All or none: half of it would be a mistake that no user notices.
+/// Fills in all TLS files, or none: half of them would be a mistake that no user notices.
 void Completion::fill_tls() {
   std::vector<std::string> missing;
   std::size_t found = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxShownBytes = 200;
 
-/// Of a variable that may hold anything.
+/// Quotes the value of a variable, which may hold anything.
 std::string quoted(const std::string& value) {
   std::string text = "'";
   for (char c : value.substr(0, kMaxShownBytes)) text += c >= ' ' && c <= '~' ? c : '?';

@@ -7,18 +7,21 @@
 
 namespace dunlin::launch {
 
-/// The environment variables of a process, and the name of its host; a test makes its own.
+/// The environment variables of a process, and the name of its host; a test makes its own
+/// environment.
 class Environment {
  public:
-  /// Those of this process.
+  /// The environment of this process.
   Environment() = default;
   Environment(std::map<std::string, std::string> variables, std::string host_name)
       : made_up_(true), variables_(std::move(variables)), host_name_(std::move(host_name)) {}
 
   [[nodiscard]] bool has(const std::string& name) const { return find(name).has_value(); }
-  /// None if it is not set. Error if it is empty: then something that should have set it did not.
+  /// The variable's text; none if it is not set. Throws Error if it is empty: then the program that
+  /// should have set it did not.
   [[nodiscard]] std::optional<std::string> text(const std::string& name) const;
-  /// None if it is not set. Error if it is not a number from `min` to `max`.
+  /// The variable's number; none if it is not set. Throws Error if it is not a number from `min` to
+  /// `max`.
   [[nodiscard]] std::optional<std::uint32_t> number(const std::string& name, std::uint32_t min,
                                                     std::uint32_t max) const;
   [[nodiscard]] std::string host_name() const;
@@ -31,7 +34,7 @@ class Environment {
   std::string host_name_;
 };
 
-/// "SLURM_PROCID is '7'", or "SLURM_PROCID is not set".
+/// The variable's state for messages: "SLURM_PROCID is '7'", or "SLURM_PROCID is not set".
 [[nodiscard]] std::string state_of(const Environment& environment, const std::string& name);
 
 }  // namespace dunlin::launch

@@ -17,6 +17,7 @@ bool possible_in_a_name(char c) {
          c == '.';
 }
 
+/// Parses this grammar:
 /// names = name { "," name };  name = { text | "[" range { "," range } "]" };  range = n [ "-" n ]
 class Parser {
  public:
@@ -50,7 +51,7 @@ class Parser {
     return list;
   }
 
-  /// Up to the bracket; the first number goes behind `name`, with its zeros.
+  /// Parses up to the bracket; the first number goes behind `name`, with its zeros.
   std::uint64_t ranges(std::string& name) {
     std::uint64_t count = 0;
     do {

@@ -11,7 +11,7 @@ struct HostList {
   std::string first;
   std::uint64_t hosts;
 };
-/// Error says where it is not one.
+/// Throws Error that says where the text is no such list.
 [[nodiscard]] HostList parse_host_list(std::string_view text);
 
 }  // namespace dunlin::launch

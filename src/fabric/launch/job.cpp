@@ -10,7 +10,7 @@
 namespace dunlin::launch {
 namespace {
 
-constexpr std::uint32_t kMost = 1U << 30;  // what is too many for a group is told later
+constexpr std::uint32_t kMost = 1U << 30;  // a group's own limits are checked later
 
 [[noreturn]] void throw_incomplete(const std::string& who, const Environment& environment,
                                    const std::string& there, const std::string& missing,
@@ -32,7 +32,7 @@ void check_rank(const Environment& environment, const Job& job) {
                 "and DUNLIN_RANK, that neither does");
 }
 
-// --- Open MPI: mpirun --------------------------------------------------------------------------
+// --- Open MPI: mpirun ----------------------------------------------------------------------------
 
 constexpr const char* kOmpiRank = "OMPI_COMM_WORLD_RANK";
 constexpr const char* kOmpiSize = "OMPI_COMM_WORLD_SIZE";
@@ -63,7 +63,7 @@ std::optional<Job> open_mpi(const Environment& environment) {
   return job;
 }
 
-// --- Slurm: srun -------------------------------------------------------------------------------
+// --- Slurm: srun ---------------------------------------------------------------------------------
 
 constexpr const char* kSlurmRank = "SLURM_PROCID";
 
@@ -107,7 +107,7 @@ std::optional<Job> slurm(const Environment& environment) {
   return job;
 }
 
-// --- PMIx, from another launcher ---------------------------------------------------------------
+// --- PMIx, from another launcher -----------------------------------------------------------------
 
 std::optional<Job> pmix(const Environment& environment) {
   if (!environment.has("PMIX_RANK")) return std::nullopt;
@@ -122,7 +122,7 @@ struct Launcher {
   const char* name;
   std::optional<Job> (*read)(const Environment&);
 };
-/// An mpirun may have been started within Slurm, so it comes first; and both may offer PMIx.
+/// An mpirun may have been started within Slurm, so Open MPI comes first; both may offer PMIx.
 constexpr std::array kLaunchers{Launcher{"openmpi", open_mpi}, Launcher{"slurm", slurm},
                                 Launcher{"pmix", pmix}};
 

@@ -16,18 +16,19 @@ inline constexpr std::size_t kMarkWords = kMaxHostMembers / 64;
 using Marks = std::array<std::uint64_t, kMarkWords>;
 
 struct Base {
-  // Set by peers after everything else, cleared by the owner before everything else.
+  // Peers set this after everything else; the owner clears it before everything else.
   alignas(128) std::uint64_t pending;
-  // Set by peers: a packet waits in the owner's control channel; messages wait in the ring of the
-  // marked ranks.
+  // Peers set these: a packet waits in the owner's control channel; messages wait in the rings of
+  // the marked ranks.
   alignas(128) std::uint64_t control_waiting;
   Marks message_waiting;
-  // While the owner sleeps or is about to, the number of this sleep; a peer that sees it rings the
-  // doorbell, and then changes it to 0.
+  // The number of the owner's sleep, while it sleeps or is about to. A peer that sees the number
+  // rings the doorbell, and then changes it to 0.
   alignas(128) std::uint64_t sleeping;
-  // Counted up by the owner as long as it polls.
+  // The owner counts this up as long as it polls.
   alignas(128) std::uint64_t heartbeats;
-  // For observers only: the owner's clock at its last watch, and which peers it holds for failed.
+  // These are for observers only: the owner's clock at its last watch, and which peers it holds for
+  // failed.
   std::uint64_t last_watch_ns;
   Marks failed_peers;
 };

@@ -18,15 +18,15 @@ inline constexpr std::size_t kMappingPageBytes = 4096;
 
 enum class MappingKind : std::uint32_t {
   base = 1,       // a member's doorbell, heartbeat and message rings
-  region = 2,     // what Fabric::allocate() made
-  published = 3,  // what Fabric::publish() made, for observers only
-  ring = 4        // where a member that came later, or is linked to one, puts its messages
+  region = 2,     // memory of Fabric::allocate()
+  published = 3,  // memory of Fabric::publish(), for observers only
+  ring = 4        // messages of, or to, a member that came later
 };
 
 struct MappingHeader {
   std::array<char, 8> magic;
   std::uint32_t version;
-  std::uint32_t payload_offset;  // header and layout text, rounded up to whole pages
+  std::uint32_t payload_offset;  // end of header and layout text, rounded up to whole pages
   MappingKind kind;
   std::uint32_t owner_pid;
   std::uint32_t owner_uid;
@@ -71,7 +71,8 @@ static_assert(kMaxRegionNameBytes < sizeof(MappingHeader::region));
   return static_cast<std::uint32_t>(round_up(bytes, kMappingPageBytes));
 }
 
-/// The fault of a header of another process, given its file's size; empty if there is none.
+/// The text says what is wrong with another process's header, given its file's size; empty if it is
+/// valid.
 [[nodiscard]] std::string fault_of(const MappingHeader& header, std::uint64_t file_bytes);
 
 }  // namespace dunlin::mapping

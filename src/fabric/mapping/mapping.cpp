@@ -16,8 +16,9 @@ namespace {
 
 constexpr const char* kDirectory = "/dev/shm";
 constexpr std::uint64_t kReserveBytes = std::uint64_t{4} << 20;
-/// Mapped pages in advance, so that the first operations need not fault. No more than that: all
-/// members of a group map all segments, and what grows with the group in them would cost its cube.
+/// Small mappings are mapped in advance, so that the first operations need not fault. Larger ones
+/// are not: all members of a group map all segments, and what grows with the group in them would
+/// cost its cube.
 constexpr std::uint64_t kPopulateUpToBytes = std::uint64_t{64} << 10;
 
 /// The live mappings of this process by file. Members that are threads of one process share
@@ -43,7 +44,7 @@ class MappingRegistry final : private ForkAware {
   void in_child() noexcept override { ++forks_; }
 
   std::mutex mutex_;
-  std::uint64_t forks_ = 0;  // that led here
+  std::uint64_t forks_ = 0;  // forks that led to this process
   std::map<std::tuple<std::uint64_t, dev_t, ino_t>, std::weak_ptr<Mapping>> mappings_;
 };
 
@@ -113,8 +114,9 @@ std::string describe(const MappingInfo& info) {
               "remount,size=4G /dev/shm' (in a container: --shm-size)");
 }
 
-/// A signal undoes what one call has reserved so far, so a large segment takes several: else a
-/// profiler's timer would keep it from ever being done. What cannot fit is not even begun.
+/// Reserves memory in several parts, because a signal undoes what one call has reserved so far:
+/// otherwise a profiler's timer would keep a large segment from ever being done. A segment that
+/// cannot fit is not even begun.
 int reserve_in_parts(const Descriptor& file, std::uint64_t bytes) {
   struct statvfs space {};
   const bool is_limited = fstatvfs(file.get(), &space) == 0 && space.f_blocks != 0;
@@ -130,7 +132,7 @@ int reserve_in_parts(const Descriptor& file, std::uint64_t bytes) {
 
 void reserve(const Descriptor& file, const MappingInfo& info, std::uint64_t bytes) {
   const int error = reserve_in_parts(file, bytes);
-  if (error != 0) static_cast<void>(!ftruncate(file.get(), 0));  // so that it counts as free
+  if (error != 0) static_cast<void>(!ftruncate(file.get(), 0));  // counts as free then
   if (error == ENOSPC || error == ENOMEM || error == EFBIG) throw_no_space(info, bytes);
   if (error != 0)
     throw Error("reserving " + std::to_string(bytes) + " bytes of /dev/shm for " + describe(info) +

@@ -15,7 +15,7 @@
 /// keeps them alive, and nothing is left when the last holder has ended, however it ended.
 namespace dunlin::mapping {
 
-/// The contents of a segment's header, without the layout of its bytes.
+/// The contents of a segment's header, except the layout of its bytes.
 struct MappingInfo {
   MappingKind kind = MappingKind::region;
   std::uint32_t owner_pid = 0;
@@ -33,8 +33,8 @@ struct MappingInfo {
   std::string layout_text = {};
 };
 
-/// Memory that a process shares with others: its children do not. hide_from_child() puts zeros of
-/// the child's own in its place, for destructors that run there.
+/// Memory that a process shares with others, but not with its children. hide_from_child() replaces
+/// it by zeros of the child's own, for destructors that run there.
 void keep_from_children(std::span<std::byte> memory) noexcept;
 void hide_from_child(std::span<std::byte> memory) noexcept;
 
@@ -53,7 +53,7 @@ class Mapping final : private ForkAware {
   std::span<std::byte> memory_;
 };
 
-/// A segment of our own. Its descriptor stays open, so that observers find it in /proc.
+/// A segment of this process. Its descriptor stays open, so that observers find it in /proc.
 struct OwnMapping {
   Descriptor file;
   std::shared_ptr<Mapping> mapping;
@@ -65,14 +65,14 @@ struct PeerMapping {
   std::shared_ptr<Mapping> mapping;
 };
 
-/// Makes a zeroed segment, with all its memory reserved; Error if there is not enough. With an
-/// access group, that Unix group may open it, too.
+/// Makes a zeroed segment, with all its memory reserved. Throws Error if there is not enough. With
+/// an access group, that Unix group may open the segment, too.
 [[nodiscard]] OwnMapping create_mapping(const MappingInfo& info, std::optional<gid_t> access_group);
 
-/// The header of any file, checked; Error says what is wrong with it.
+/// Reads and checks the header of any file. Throws Error that says what is wrong with it.
 [[nodiscard]] MappingInfo read_mapping_info(const Descriptor& file);
 
-/// Maps a segment that another member has sent. If it is of this very process (members may be
+/// Maps a segment that another member has sent. If that member is in this process (members may be
 /// threads), both get the same addresses.
 [[nodiscard]] PeerMapping map_peer(const Descriptor& file);
 

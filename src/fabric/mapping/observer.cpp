@@ -24,7 +24,7 @@ std::optional<pid_t> process_of(const fs::path& directory) {
   return pid;
 }
 
-/// What the kernel shows for a file in /dev/shm that never had a name.
+/// Whether a link in /proc is what the kernel shows for a file in /dev/shm that never had a name.
 bool is_nameless_segment(const fs::path& link) {
   std::error_code error;
   const std::string target = fs::read_symlink(link, error);
@@ -35,7 +35,7 @@ Descriptor open_for_reading(const std::string& path) {
   return Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
-/// The directory's entries; none if it is gone or closed to us.
+/// The directory's entries; none if it is gone or we may not read it.
 std::vector<fs::path> entries(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -61,8 +61,9 @@ class Search {
     if (!file || fstat(file.get(), &status) != 0) return;
     try {
       MappingInfo info = read_mapping_info(file);
-      // Peers hold a segment's descriptor, too, for a moment; forked children for longer. So the
-      // one that the header names comes first; in another name space of processes it is nobody's.
+      // Peers have a segment's descriptor, too, for a moment; forked children have it for longer.
+      // So the process that the header names comes first; in another name space of processes it is
+      // nobody's.
       const auto [seen, is_new] = seen_.insert({{status.st_dev, status.st_ino}, found_.size()});
       const bool is_owner = info.owner_pid == static_cast<std::uint32_t>(pid);
       if (is_new)
@@ -70,11 +71,11 @@ class Search {
       else if (is_owner)
         found_[seen->second] = {std::move(info), pid, link};
     } catch (const Error&) {
-      // Not one of ours.
+      // The file is no segment of Dunlin.
     }
   }
 
-  std::map<std::pair<dev_t, ino_t>, std::size_t> seen_;  // where it is in found_
+  std::map<std::pair<dev_t, ino_t>, std::size_t> seen_;  // index in found_
   std::vector<Sighting> found_;
 };
 

@@ -53,7 +53,7 @@ void ProcessRegistry::publish_asleep(bool asleep) noexcept {
 }
 
 void ProcessRegistry::publish_failed(Rank peer) noexcept {
-  if (peer >= kMarkWords * 64) return;  // a newcomer that observers cannot be told of
+  if (peer >= kMarkWords * 64) return;  // there is no mark for this newcomer
   memory::fetch_or(&base_->failed_peers[peer / 64], std::uint64_t{1} << peer % 64);
 }
 

@@ -9,15 +9,15 @@
 
 namespace dunlin::mapping {
 
-/// Observers see this of a member whose peers do not map its memory: a base segment that only its
-/// owner writes. Each call is a store or two.
+/// A base segment that only its owner writes: observers see it of a member whose peers do not map
+/// its memory. Each call is a store or two.
 class ProcessRegistry {
  public:
-  /// `member`: the owner; kind and bytes are filled in here. A random incarnation tells it from
-  /// others.
+  /// `member` describes the owner; kind and bytes are filled in here. A random incarnation tells
+  /// the owner from others.
   explicit ProcessRegistry(MappingInfo member);
 
-  /// Our identity, for the segments of our regions.
+  /// The owner's identity, for the segments of its regions.
   [[nodiscard]] MappingInfo segment(MappingKind kind, const RegionSpec& spec) const;
 
   void publish_poll(std::uint64_t now_ns) noexcept;

@@ -13,7 +13,7 @@ RegionMemory::RegionMemory(const MappingInfo& info) {
     memory_ = segment_->mapping->memory();
     return;
   } catch (const Error&) {
-    // Peers reach it all the same; only tools do not.
+    // Peers reach the memory all the same; only tools do not.
   }
   void* const at =
       mmap(nullptr, info.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

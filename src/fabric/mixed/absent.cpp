@@ -1,7 +1,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/mixed.hpp>
 
-/// Compiled where OpenSSL is missing.
+/// This file replaces the fabric where OpenSSL is missing.
 namespace dunlin::mixed {
 namespace {
 

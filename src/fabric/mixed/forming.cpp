@@ -14,7 +14,7 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kDescriptorsOfAPeer = 4;
 constexpr std::uint64_t kOtherDescriptors = 64;
 
-/// What a stream does, and shared memory as well.
+/// The properties that both streams and shared memory have.
 [[nodiscard]] Properties with_shared_memory(Properties properties) {
   properties.native_atomics = false;
   properties.atomics_coherent_with_cpu = true;
@@ -82,14 +82,16 @@ void Forming::choose(std::span<const Rank> ranks, std::span<const Endpoint> memb
   }
 }
 
-/// A socket, a doorbell and a ring's segment for each, while they are linked.
+/// Ensures descriptors for a socket, a doorbell and a ring's segment of each peer, while they are
+/// linked.
 void Forming::ensure_links() const {
   const std::uint64_t here = ranks_here().size();
   const std::uint64_t needed = kDescriptorsOfAPeer * here + ways_.size() + kOtherDescriptors;
   ensure_descriptors(needed, needed + 2 * kMaxRegions, static_cast<std::uint32_t>(ways_.size()));
 }
 
-/// As over streams: a newcomer calls all ranks below its own, and is called by those above.
+/// Begins to link, as over streams: a newcomer calls all ranks below its own, and those above call
+/// it.
 void Forming::begin_links() {
   ensure_links();
   shm::Identity self = shm::identity_of(*entry_, setup_.names, options_.silence_ms());
@@ -114,7 +116,7 @@ void Forming::begin_streams() {
     their_proofs_.push_back(rendezvous::prove(entry_->admission.key, peer, entry_->rank()));
   }
   std::vector<Rank> without = ranks_here();
-  std::erase(without, entry_->rank());  // the network's own affair
+  std::erase(without, entry_->rank());  // the network deals with this
   without.insert(without.end(), setup_.absent.begin(), setup_.absent.end());
   network().enter(entry_->rank(), endpoints_, our_proofs_, their_proofs_, without);
 }
@@ -181,7 +183,7 @@ std::vector<Rank> Forming::ranks_here() const {
   return all;
 }
 
-/// Those without a member are in neither.
+/// The ranks that shared memory does not reach. Ranks without a member are in neither list.
 std::vector<Rank> Forming::ranks_elsewhere() const {
   std::vector<Rank> all;
   for (Rank peer = 0; peer < ways_.size(); ++peer)

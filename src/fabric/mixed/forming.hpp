@@ -21,19 +21,19 @@ namespace dunlin::mixed {
 
 class Forming {
  public:
-  /// `place`: what a launcher said. `host`: OwnHost's `pretended`. Throws Error.
+  /// `place` is what a launcher said, `host` is OwnHost's `pretended`. Throws Error.
   Forming(NetworkJoinOptions options, std::uint32_t members, std::string place,
           const std::string& host);
 
   [[nodiscard]] const std::vector<std::byte>& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] bool has_begun() const noexcept { return entry_.has_value(); }
-  /// The ranks of all others are known: begins to connect. Throws Error.
+  /// Begins to connect: the ranks of all others are known. Throws Error.
   void begin(const dunlin::Entry& entry);
-  /// Goes on; the fabric once all are connected. Error names the missing members when the time is
-  /// up.
+  /// Makes progress; returns the fabric once all are connected. Throws Error that names the missing
+  /// members when the time is up.
   [[nodiscard]] std::unique_ptr<Fabric> step();
   [[nodiscard]] Awaited awaited() const;
-  /// "'b' (rank 1), 'c' (rank 2)".
+  /// The members that are not connected yet: "'b' (rank 1), 'c' (rank 2)".
   [[nodiscard]] std::string missing() const;
 
  private:
@@ -50,16 +50,16 @@ class Forming {
   NetworkJoinOptions options_;
   std::string place_;
   OwnHost own_;
-  Offers offers_;  // from begin() on the one that the group takes
+  Offers offers_;  // from begin() on, the offer that the group takes
   std::vector<std::byte> endpoint_;
 
-  std::optional<dunlin::Entry> entry_;             // from begin() on
-  FabricSetup setup_;                              // names, and ranks without a member
+  std::optional<dunlin::Entry> entry_;             // set by begin()
+  FabricSetup setup_;                              // has names, and ranks without a member
   std::vector<Way> ways_;                          // by rank
-  std::vector<std::vector<std::byte>> endpoints_;  // by rank: of the network
+  std::vector<std::vector<std::byte>> endpoints_;  // by rank: the network's endpoints
   std::vector<stream::Proof> our_proofs_;
   std::vector<stream::Proof> their_proofs_;
-  std::optional<shm::Linking> linking_;  // if this member shares memory
+  std::optional<shm::Linking> linking_;  // set if this member shares memory
   std::uint64_t deadline_ns_ = UINT64_MAX;
 };
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'D', 'N', 'L', 'N', 'A', 'U', 'T', 'O'};
 constexpr std::size_t kMaxNetworks = 8;
 
-/// "0f7c2d8e-...": 32 digits, and hyphens that are passed over. Zeros if the kernel says none.
+/// Reads "0f7c2d8e-...": 32 digits, and hyphens that are skipped. Zeros if the kernel has none.
 std::array<std::byte, 16> boot_of_kernel() {
   std::array<std::byte, 16> boot{};
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -35,13 +35,14 @@ std::array<std::byte, 16> boot_of_kernel() {
 }
 
 std::array<std::byte, 16> boot_named(std::string_view name) {
-  const std::uint64_t hash = fnv1a(name) | 1;  // no zeros
+  const std::uint64_t hash = fnv1a(name) | 1;  // never zero
   std::array<std::byte, 16> boot{};
   std::memcpy(boot.data(), &hash, sizeof hash);
   return boot;
 }
 
-/// Of this thread, as sockets are made in the namespaces of the thread. 0 if it is not known.
+/// A namespace of this thread, because sockets are made in the namespaces of the thread. 0:
+/// unknown.
 std::uint64_t own_namespace(const char* kind) {
   struct stat status {};
   const std::string path = std::string("/proc/thread-self/ns/") + kind;
@@ -130,7 +131,7 @@ shm::Address OwnHost::address_of(const Host& other) const {
   return shm::address_of(access_, std::string("auto.") + digits.data(), 0);
 }
 
-/// Does with itself what it would do with a peer: sends memory through its listener's socket.
+/// Why sharing would fail, tried out on itself: sends memory through its listener's socket.
 std::string OwnHost::try_to_share() {
   if (host_.boot == std::array<std::byte, 16>{} || host_.network_namespace == 0 ||
       host_.process_namespace == 0 || host_.user_namespace == 0)
@@ -179,7 +180,8 @@ Way compare(const Host& own, const Host& other) {
   return {true, "on this host"};
 }
 
-/// Copies of a running machine describe themselves alike; then no listener answers.
+/// Whether and how the two share memory. Copies of a running machine describe themselves alike;
+/// then no listener answers.
 Way way_to(const OwnHost& own, const Host& other) {
   Way way = compare(own.host(), other);
   if (!way.here) return way;

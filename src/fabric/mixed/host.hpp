@@ -11,8 +11,8 @@
 
 #include "fabric/shm/address.hpp"
 
-/// With which members a process can share memory. docs/mixed.md gives MIX-H1 and MIX-H2, and
-/// docs/formats/mixed-endpoint.md the bytes.
+/// Decides with which members a process can share memory. docs/mixed.md gives MIX-H1 and MIX-H2,
+/// and docs/formats/mixed-endpoint.md the bytes.
 ///  MIX-H1  Two members share memory if each of them can, both are of one boot of one kernel and in
 ///      the same namespaces (network, process, user), their user is the same, and the listener of
 ///      each answers the other. Each finds the same.
@@ -21,7 +21,7 @@ namespace dunlin::mixed {
 
 /// A member's description of its host.
 struct Host {
-  std::array<std::byte, 16> boot{};  // random; the kernel's own, since it was started
+  std::array<std::byte, 16> boot{};  // random: the kernel's own, since its start
   std::uint64_t network_namespace = 0;
   std::uint64_t process_namespace = 0;
   std::uint64_t user_namespace = 0;
@@ -42,11 +42,11 @@ struct Endpoint {
   Host host;
   std::vector<NetworkEndpoint> networks;
 
-  /// Null if it is not reached by that network.
+  /// The member's endpoint in that network; null if the network does not reach the member.
   [[nodiscard]] const NetworkEndpoint* find(std::string_view network) const noexcept;
 };
 [[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
-/// None if it is not one.
+/// Decodes an endpoint; none if the bytes are no endpoint.
 [[nodiscard]] std::optional<Endpoint> decode(std::span<const std::byte> bytes);
 
 /// This process, and its listener.
@@ -56,11 +56,11 @@ class OwnHost {
   explicit OwnHost(std::string_view pretended = {});
 
   [[nodiscard]] const Host& host() const noexcept { return host_; }
-  /// Why it cannot share memory; empty if it can.
+  /// A text that says why it cannot share memory; empty if it can.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
   [[nodiscard]] const shm::Access& access() const noexcept { return access_; }
   [[nodiscard]] shm::Descriptor take_listener() noexcept { return std::move(listener_); }
-  /// Of a member that is here.
+  /// The address of a member on this host.
   [[nodiscard]] shm::Address address_of(const Host& other) const;
 
  private:
@@ -78,7 +78,7 @@ struct Way {
   std::string why;
 };
 [[nodiscard]] Way way_to(const OwnHost& own, const Host& other);
-/// The same before any socket is asked: from the descriptions of the two.
+/// Compares the descriptions of the two hosts, before any socket is asked.
 [[nodiscard]] Way compare(const Host& own, const Host& other);
 
 }  // namespace dunlin::mixed

@@ -12,7 +12,7 @@
 namespace dunlin::mixed {
 namespace {
 
-/// The founders meet, and then come into a fabric that has no members.
+/// A founder's join: the founders meet, and then enter a fabric that has no members.
 class MixedJoin final : public SteppedJoin {
  public:
   MixedJoin(JoinOptions options, const std::string& host) {
@@ -58,7 +58,7 @@ class MixedJoin final : public SteppedJoin {
   std::string place_;
   std::string group_;
   std::optional<Forming> forming_;
-  std::optional<rendezvous::RosterExchange> exchange_;  // until all have met
+  std::optional<rendezvous::RosterExchange> exchange_;  // set until all have met
 };
 
 class MixedEntry final : public SteppedEntry {

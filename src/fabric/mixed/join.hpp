@@ -8,10 +8,10 @@
 /// For tests: members that pretend to be on different hosts, and are in one process.
 namespace dunlin::mixed {
 
-/// As begin_join(); members with the same `host` are on one host.
+/// Does what begin_join() does; members with equal `host` are on one host.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join_on(const std::string& host,
                                                          const JoinOptions& options);
-/// As Rendezvous::enter().
+/// Does what Rendezvous::enter() does.
 [[nodiscard]] std::unique_ptr<PendingEntry> begin_entry_on(const std::string& host,
                                                            const JoinOptions& options);
 

@@ -9,7 +9,7 @@
 namespace dunlin::mixed {
 namespace {
 
-/// The newcomer's own words; if they make no sense, it will not come.
+/// The endpoint in a newcomer's own words; if they make no sense, it will not come.
 [[nodiscard]] Endpoint endpoint_of(const Admission::Newcomer& newcomer) {
   return decode(newcomer.endpoint).value_or(Endpoint{});
 }
@@ -78,7 +78,7 @@ void MixedBackend::describe() const {
 
 // --- operations ----------------------------------------------------------------------------------
 
-/// In portions, as long as the next operations go the same way.
+/// Posts the batch in portions, each of operations that go one way.
 Posted MixedBackend::post(std::span<const Operation> batch) noexcept {
   Posted posted;
   while (posted.accepted < batch.size()) {
@@ -102,7 +102,7 @@ std::vector<std::byte> MixedBackend::endpoint() const {
                  .networks = {{.network = network_name_, .endpoint = network_->endpoint()}}});
 }
 
-/// What shared memory has made room for stays unused if the network then refuses.
+/// Room that shared memory has made stays unused if the network then refuses.
 void MixedBackend::admit(const Admission& admission) {
   Admission over_network = admission;
   std::vector<Way> ways(admission.first + admission.newcomers.size());
@@ -145,7 +145,7 @@ void MixedBackend::open(RegionId id, const LocalRegion& region, RemoteRegion& ow
   if (host_) host_->open(id, region, own);
 }
 
-/// The network may need the pages for longer.
+/// The network may need the region's pages for longer.
 void MixedBackend::unmap(RegionId id, const LocalRegion& region) noexcept {
   network_->unmap(id, region);
   if (host_) host_->unmap(id, region);

@@ -10,8 +10,8 @@
 #include "fabric/shm/shm_backend.hpp"
 #include "fabric/stream/stream_backend.hpp"
 
-/// The backend that has two: shared memory for the peers that can share it, streams for the others.
-/// Both use the one core, and the ranks of the one group. docs/mixed.md gives MIX-H1 to MIX-B4.
+/// A backend that has two parts: shared memory for the peers that can share it, streams for the
+/// others. Both use one core, and the ranks of one group. docs/mixed.md gives MIX-H1 to MIX-B4.
 ///  MIX-B1  Each peer is reached by one of the two from its admission to its end, and both sides
 ///      have chosen the same. So what holds of operations to one peer holds here as it does there.
 ///  MIX-B2  A region is one segment: shared memory maps it to the peers of this host, and streams
@@ -20,7 +20,7 @@
 ///  MIX-B4  arm() arms both, and the arrivals of both make a watched descriptor readable.
 namespace dunlin::mixed {
 
-/// The parts of a fabric.
+/// The parts from which a mixed fabric is made.
 struct Parts {
   OwnHost own;
   std::unique_ptr<shm::ShmBackend> host;  // null: this member shares no memory
@@ -113,11 +113,12 @@ class MixedBackend final : public FabricBackend {
   std::string place_;
 };
 
-/// The same for members of one host. They show each other a key over sockets that are not
-/// encrypted, so it must tell nothing of the key by which the network's connections are made.
+/// The admission for members of one host. They show each other a key over sockets that are not
+/// encrypted, so this key must tell nothing of the key by which the network's connections are made.
 [[nodiscard]] Admission within_host(Admission admission);
 
-/// "shared memory with 'b' (rank 1): on this host; tcp at ... with 'c' (rank 2): on another host".
+/// Describes the way to each peer: "shared memory with 'b' (rank 1): on this host; tcp at ... with
+/// 'c' (rank 2): on another host".
 [[nodiscard]] std::string describe_ways(std::span<const Way> ways, Rank own,
                                         const std::vector<std::string>& names,
                                         const std::string& network);

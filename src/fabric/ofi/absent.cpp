@@ -2,7 +2,7 @@
 
 #include "fabric/ofi/offer.hpp"
 
-/// Compiled in place of the fabric where libfabric or OpenSSL is missing.
+/// This file replaces the fabric where libfabric or OpenSSL is missing.
 namespace dunlin::ofi {
 namespace {
 

@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t kEventQueueSlots = 64;
 constexpr std::size_t kMaxAddressBytes = 256;
-/// Between two looks at the event queue, whatever its descriptor says.
+/// The longest time between two looks at the event queue, whatever its descriptor says.
 constexpr std::uint64_t kPatienceNs = 20'000'000;
-/// Before a newcomer connects again to a member that has refused it.
+/// The shortest pause before a newcomer connects again to a member that has refused it.
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
-/// An event of a connection, with what the caller sent along behind it.
+/// A connection event of libfabric, followed by the data that the caller sent.
 struct ConnectionEvent {
   static constexpr std::size_t kMaxSentAlong = 256;
   alignas(fi_eq_cm_entry) std::array<std::byte, sizeof(fi_eq_cm_entry) + kMaxSentAlong> bytes{};
@@ -43,7 +43,7 @@ Fid<Object> open_queue(Open open, Domain* on, Attributes attributes, const char*
 
 OfiTransport::OfiTransport(Network& network, std::uint32_t members)
     : info_(std::move(network.info)), watches_buffers_(network.fills_in_order), links_(members) {
-  constexpr std::size_t kMost = kMaxStreamMembers;  // at a time, however many there are now
+  constexpr std::size_t kMost = kMaxStreamMembers;  // at a time, however many are here
   fid_fabric* fabric = nullptr;
   checked(libfabric().fabric(info_->fabric_attr, &fabric, nullptr), "opening libfabric's fabric");
   fabric_.reset(fabric);
@@ -130,7 +130,7 @@ void OfiTransport::call(Rank peer) {
   link.call_again_ns = UINT64_MAX;
   if (link.endpoint_address.empty() || link.endpoint_address.size() > kMaxAddressBytes)
     throw Error(who(peer) + " says no address that a network could have");
-  // The provider believes the length that is in the address.
+  // The provider believes the length that the address itself contains.
   std::array<std::byte, kMaxAddressBytes> address{};
   std::copy(link.endpoint_address.begin(), link.endpoint_address.end(), address.begin());
   const Ticket ticket{rank_, link.ours};
@@ -162,8 +162,8 @@ void OfiTransport::answer(const Happening& call) {
   checked(fi_accept(open_endpoint(from, call.info.get()), nullptr, 0), "accepting " + who(from));
 }
 
-/// The connection is there: from now on no other process is taken for the peer. An attempt that has
-/// failed has posted no buffers.
+/// Marks the connection as made: from now on no other process is taken for the peer. An attempt
+/// that has failed has posted no buffers.
 void OfiTransport::stand(Rank peer) {
   Link& link = links_[peer];
   make_buffers(peer);
@@ -173,7 +173,7 @@ void OfiTransport::stand(Rank peer) {
   standing_.push_back(&link);
 }
 
-/// An attempt has failed. What it leaves behind names an endpoint that is no more.
+/// Ends an attempt that has failed. Its remains name an endpoint that no longer exists.
 void OfiTransport::not_yet(Rank peer) noexcept {
   Link& link = links_[peer];
   link.endpoint.reset();
@@ -182,7 +182,7 @@ void OfiTransport::not_yet(Rank peer) noexcept {
   link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + link.pause_ns;
 }
 
-/// False if nothing has happened.
+/// Reads the next event; false if nothing has happened.
 bool OfiTransport::next_happening(Happening& happening) {
   ConnectionEvent event;
   const ssize_t bytes =
@@ -207,11 +207,11 @@ bool OfiTransport::next_happening(Happening& happening) {
   return true;
 }
 
-/// What happens while we connect.
+/// Handles an event while this member connects.
 void OfiTransport::take(const Happening& happening) {
   if (happening.kind == FI_CONNREQ) return answer(happening);
   const Rank peer = peer_of(happening.endpoint);
-  if (peer >= links_.size()) return;  // a stranger's
+  if (peer >= links_.size()) return;  // the event of an unknown process
   Link& link = links_[peer];
   if (happening.error == 0 && happening.kind == FI_CONNECTED) return stand(peer);
   if (enters_ && !link.connected) return not_yet(peer);
@@ -310,7 +310,7 @@ bool OfiTransport::connected() {
                 ": is a firewall in between, or did one of us give an address that others cannot "
                 "reach (JoinOptions::address)?");
   }
-  if (!enters_) listener_.reset();  // no other member is expected yet
+  if (!enters_) listener_.reset();  // no other member can come yet
   return true;
 }
 

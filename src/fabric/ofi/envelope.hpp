@@ -43,7 +43,8 @@ class Marks {
   std::uint64_t number_ = 1;
 };
 
-/// Around the frame of `frame_bytes` that begins one word after `at`; `at` is on a whole word.
+/// Writes the envelope around the frame of `frame_bytes` that begins one word after `at`; `at` is
+/// aligned to a word.
 inline void seal(std::byte* at, std::size_t frame_bytes, std::uint64_t mark) noexcept {
   const std::uint64_t length = frame_bytes;
   std::memcpy(at, &length, sizeof length);
@@ -52,7 +53,8 @@ inline void seal(std::byte* at, std::size_t frame_bytes, std::uint64_t mark) noe
 
 enum class Arrival { none, whole, garbage };
 
-/// The contents of the buffer. Requires room for the longest frame; `frame` is set if it is whole.
+/// Examines a buffer, which must have room for the longest frame; sets `frame` if the frame is
+/// whole.
 [[nodiscard]] inline Arrival look(const std::byte* at, std::uint64_t mark,
                                   std::span<const std::byte>& frame) noexcept {
   const auto length = memory::load(*reinterpret_cast<const std::uint64_t*>(at));

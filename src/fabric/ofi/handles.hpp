@@ -31,7 +31,7 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-/// A call's result (which is negative if it failed), or an Error that says what failed and why.
+/// Returns a call's result; throws Error that says what failed and why if the result is negative.
 inline long checked(long result, const std::string& what) {
   if (result >= 0) return result;
   throw Error(what + " failed: " + libfabric().strerror(static_cast<int>(-result)));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFile = "libfabric.so.1";
 
-/// The process's own, whatever constructors do.
+/// Restores the process's own signal handlers, whatever the libraries' constructors do.
 class KeptSignalHandlers {
  public:
   KeptSignalHandlers() noexcept {
@@ -41,8 +41,8 @@ class KeptSignalHandlers {
               ": install libfabric1, or what your network's vendor has of it");
 }
 
-/// In the version that the headers are of, if libfabric has versions: there are several of each
-/// function, for structures of several sizes.
+/// Looks up a function in the version of the headers, if libfabric has versions: it has several
+/// versions of each function, for structures of several sizes.
 template <class Function>
 void look_up(void* library, const char* name, const char* version, Function& function) {
   void* const found = *version == '\0' ? dlsym(library, name) : dlvsym(library, name, version);
@@ -50,7 +50,7 @@ void look_up(void* library, const char* name, const char* version, Function& fun
   function = reinterpret_cast<Function>(found);
 }
 
-/// Never unloaded, since it may have started threads.
+/// Loads libfabric, which is never unloaded, since it may have started threads.
 Libfabric load() {
   const KeptSignalHandlers ours;
   void* const library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);

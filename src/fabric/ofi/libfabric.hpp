@@ -18,10 +18,11 @@ struct Libfabric {
   decltype(&fi_strerror) strerror;
 };
 
-/// Loads it if it is not loaded yet. Error that says why it cannot be loaded. From any thread.
+/// Loads libfabric if it is not loaded yet. Throws Error that says why it cannot be loaded. Any
+/// thread.
 [[nodiscard]] const Libfabric& libfabric();
 
-/// Empty if it is loaded, or could be now.
+/// Why libfabric cannot be loaded; empty if it is loaded, or can be.
 [[nodiscard]] std::string why_not_loaded();
 
 }  // namespace dunlin::ofi

@@ -8,7 +8,7 @@
 
 namespace dunlin::ofi {
 
-/// A network of libfabric's, for a fabric of so many members that has other ways, too. Throws
+/// Offers a network of libfabric's for a fabric of so many members that has other ways, too. Throws
 /// Error.
 [[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
 

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kCompletionsAtOnce = 16;
 constexpr std::size_t kMaxCompletionsPerRound = 64;
-/// Events are deaths only; looking for them costs as much as a whole round.
+/// Events are only deaths, and looking for them costs as much as a whole round.
 constexpr std::uint32_t kRoundsPerLookAtEvents = 32;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that no process can hold poll().
+/// The limit also counts events of unknown processes, so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 
 }  // namespace
@@ -46,8 +46,8 @@ void OfiTransport::commit(Rank to, std::size_t bytes) noexcept {
   post_send(buffer);
 }
 
-/// OFI-T4. It counts as under way until the next round: so what is posted one by one is sent in
-/// batches.
+/// OFI-T4. The frame counts as under way until the next round: so frames that are posted one by one
+/// are sent in batches.
 bool OfiTransport::inject(Link& link, const Buffer& buffer) noexcept {
   if (buffer.used > info_->tx_attr->inject_size || link.under_way > 0) return false;
   if (++link.injected % kInjectedAtMost == 0) return false;
@@ -97,13 +97,13 @@ void OfiTransport::progress(stream::Receiver& receiver) noexcept {
   ++round_;
   if (!closed_.empty()) give_back_closed();
   std::size_t moved = receive(receiver);
-  // What wakes a sleeper is more often a frame than an end: that is looked for a round later.
+  // A sleeper is woken by a frame more often than by an end: so ends are looked for a round later.
   if (rounds_until_events_ > 1)
     --rounds_until_events_;
   else if (moved == 0 || std::exchange(postponed_, true))
     take_events(receiver);
   if (!ended_.empty()) {
-    // What they said before their end: no more than the buffers that were posted to them.
+    // Frames from before the end follow: no more than the buffers that were posted to the peer.
     for (int i = 0; i < kRoundsBeforeAnEnd && receive(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
@@ -115,7 +115,7 @@ void OfiTransport::progress(stream::Receiver& receiver) noexcept {
   idle_round_ = moved == 0;
 }
 
-/// How much has come or gone.
+/// Takes arrivals; returns how much has come or gone.
 std::size_t OfiTransport::receive(stream::Receiver& receiver) {
   std::size_t moved = drain_completions(receiver);
   if (!watches_buffers_) return moved;
@@ -146,7 +146,7 @@ void OfiTransport::complete(Buffer& buffer, stream::Receiver& receiver) {
   Link& link = links_[buffer.peer];
   if (!buffer.receives) {
     --link.under_way;
-    link.free.insert(link.free.begin(), &buffer);  // the last one may be lent
+    link.free.insert(link.free.begin(), &buffer);  // in front, because the last one may be lent
     return;
   }
   if (!take_next(link, receiver) && link.endpoint && link.connected)
@@ -163,7 +163,7 @@ bool OfiTransport::holds_frame(const Link* link) noexcept {
   return link->endpoint && link->connected && look_at(*link, frame) != Arrival::none;
 }
 
-/// Takes the frame of the buffer that is filled next (OFI-T3); false if it is not there yet.
+/// Takes the frame of the buffer that is filled next (OFI-T3); false if the frame is not there yet.
 bool OfiTransport::take_next(Link& link, stream::Receiver& receiver) {
   if (!link.endpoint || !link.connected) return false;
   std::span<const std::byte> frame;
@@ -190,7 +190,7 @@ void OfiTransport::take_completion_error() noexcept {
   fail(buffer.peer, "its connection broke", error.err);
 }
 
-/// Without events, what is sent tells of an end.
+/// Takes events. Without events, a failing send tells of an end.
 void OfiTransport::take_events(stream::Receiver& receiver) noexcept {
   rounds_until_events_ = kRoundsPerLookAtEvents;
   postponed_ = false;
@@ -206,7 +206,7 @@ void OfiTransport::take_events(stream::Receiver& receiver) noexcept {
   rounds_until_events_ = 1;
 }
 
-/// Events once the fabric works.
+/// Handles an event once the fabric works.
 void OfiTransport::take_later(const Happening& happening, stream::Receiver& receiver) {
   const bool is_call = happening.kind == FI_CONNREQ;
   const Rank peer = is_call ? happening.ticket.from : peer_of(happening.endpoint);
@@ -219,8 +219,8 @@ void OfiTransport::take_later(const Happening& happening, stream::Receiver& rece
     end(peer, "its connection closed: the process exited or was killed, or has given us up");
 }
 
-/// A peer that cannot be answered has failed; one that closed before there was a connection may
-/// connect again.
+/// Handles a newcomer's call. A peer that cannot be answered has failed; one that closed before
+/// there was a connection may connect again.
 void OfiTransport::take_newcomer(const Happening& happening, Rank peer,
                                  stream::Receiver& receiver) noexcept {
   try {
@@ -253,8 +253,8 @@ void OfiTransport::fail(Rank peer, const char* what, int error) noexcept {
       std::string(what) + (at.empty() ? "" : ", at " + at) + ": " + libfabric().strerror(error));
 }
 
-/// Its buffers' contexts stay, for completions that are still to come (OFI-T1); their memory until
-/// the next round, as a frame in it may be what makes us close it.
+/// Closes a link. Its buffers' contexts stay, for completions that are still to come (OFI-T1);
+/// their memory stays until the next round, as a frame in it may be what makes us close the link.
 void OfiTransport::close(Rank peer) noexcept {
   Link& link = links_[peer];
   link.ended = true;
@@ -301,7 +301,7 @@ bool OfiTransport::may_wait() noexcept {
   std::array<fid*, 2> queues{&completions_->fid, &events_->fid};
   if (fi_trywait(fabric_.get(), queues.data(), static_cast<int>(queues.size())) != FI_SUCCESS)
     return false;
-  // It may have read a frame on the way, and does not report frames without a completion.
+  // The provider may have read a frame on the way, and does not report frames without a completion.
   return !watches_buffers_ || std::none_of(standing_.begin(), standing_.end(), holds_frame);
 }
 

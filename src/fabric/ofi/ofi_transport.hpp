@@ -45,24 +45,24 @@ class OfiTransport final : public stream::Transport {
   OfiTransport(Network& network, std::uint32_t members);
   ~OfiTransport() override;
 
-  /// Where we listen: the address that a peer needs to connect. Requires that we do.
+  /// The address that a peer needs to connect to this member. Requires that this member listens.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
-  /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
-  /// are the proofs of STR-S7, by peer.
+  /// Begins to connect to all ranks above this member's, and to be called by all below. `ours` and
+  /// `theirs` are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
-  /// As a newcomer: begins to connect to all ranks below ours that are not absent, as often as it
-  /// takes, and to be called by all above. Goes on listening.
+  /// Begins, for a newcomer, to connect to all ranks below its own that are not absent, as often as
+  /// it takes, and to be called by all above. Goes on listening.
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
-  /// missing members.
+  /// Makes progress; true once there is a connection to each peer. Throws Error that names the
+  /// missing members when the time is up.
   [[nodiscard]] bool connected();
-  /// The missing members.
+  /// The ranks of the missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
-  /// For what, until then.
+  /// What connected() waits for.
   [[nodiscard]] Awaited awaited() const;
 
   [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
@@ -80,7 +80,7 @@ class OfiTransport final : public stream::Transport {
  private:
   struct Buffer {
     fi_context2 context;  // first, so that a completion leads here
-    std::byte* bytes;     // kBufferBytes: a frame in its envelope
+    std::byte* bytes;     // kBufferBytes long, for a frame in its envelope
     std::uint32_t used;
     Rank peer;
     bool receives;
@@ -90,30 +90,30 @@ class OfiTransport final : public stream::Transport {
   struct Link {
     Caller caller = Caller::nobody;
     std::vector<std::byte> endpoint_address;  // if we call
-    stream::Proof ours{};                     // STR-S7, until there is a connection
+    stream::Proof ours{};                     // used until there is a connection
     stream::Proof theirs{};
     std::uint64_t call_again_ns = UINT64_MAX;
-    std::uint64_t pause_ns = 0;  // before that
+    std::uint64_t pause_ns = 0;  // pause before the next attempt
     std::unique_ptr<std::byte[]> memory;
     Fid<fid_mr> registration;
     std::array<Buffer, 2 * kBuffersEachWay> buffers;
     std::vector<Buffer*> free;    // to compose frames in; the last one is lent
-    std::deque<Buffer*> waiting;  // committed, and refused by a full queue
+    std::deque<Buffer*> waiting;  // committed, but the queue was full
     std::uint32_t under_way = 0;
-    std::uint32_t injected = 0;        // in a row
-    std::uint64_t injected_round = 0;  // the last time
-    std::uint32_t next_to_fill = 0;    // of the buffers that receive
+    std::uint32_t injected = 0;        // injected in a row
+    std::uint64_t injected_round = 0;  // round of the last injection
+    std::uint32_t next_to_fill = 0;    // among the buffers that receive
     Marks sent;
     Marks received;
     bool connected = false;
     bool ended = false;
     bool closed = false;
     std::string why;
-    std::string at;        // "10.0.0.7:40112"; empty if it is not known
+    std::string at;        // "10.0.0.7:40112"; empty if unknown
     Fid<fid_ep> endpoint;  // last, so that it is closed first (OFI-T2)
   };
 
-  /// The private data of the member that connects.
+  /// The private data of a connection request.
   struct Ticket {
     std::uint32_t from = 0;
     stream::Proof proof{};
@@ -122,14 +122,14 @@ class OfiTransport final : public stream::Transport {
   /// An event of a connection.
   struct Happening {
     std::uint32_t kind = 0;
-    int error = 0;  // not 0: it has failed, whatever the kind
+    int error = 0;  // not 0: the connection failed, whatever the kind
     fid* endpoint = nullptr;
-    Info info;  // of a call
+    Info info;  // for a call
     Ticket ticket{};
     bool has_ticket = false;
   };
 
-  // connections.cpp
+  // These are in connections.cpp.
   void listen();
   void expect(Rank peer, Caller caller, std::span<const std::byte> endpoint_address,
               const stream::Proof& ours, const stream::Proof& theirs);
@@ -147,7 +147,7 @@ class OfiTransport final : public stream::Transport {
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
 
-  // ofi_transport.cpp
+  // These are in ofi_transport.cpp.
   [[nodiscard]] void* descriptor_of(const Link& link) const noexcept;
   [[nodiscard]] std::array<int, 2> descriptors() const;
   void post_receive(Buffer& buffer) noexcept;
@@ -172,22 +172,22 @@ class OfiTransport final : public stream::Transport {
 
   Info info_;
   bool watches_buffers_;
-  Rank rank_ = UINT32_MAX;  // not known yet
+  Rank rank_ = UINT32_MAX;  // unknown yet
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
   Fid<fid_eq> events_;
   Fid<fid_cq> completions_;
   Fid<fid_pep> listener_;
   bool enters_ = false;            // calls again, and goes on listening
-  std::uint64_t deadline_ns_ = 0;  // while we connect
+  std::uint64_t deadline_ns_ = 0;  // while this member connects
   std::deque<Link> links_;         // by rank; none moves (OFI-T6)
-  std::vector<Link*> standing_;    // have a connection, or had one until this round
-  std::vector<Rank> closed_;       // have memory to be given back
-  std::vector<Rank> ended_;        // not told yet
+  std::vector<Link*> standing_;    // links with a connection now or at the start of this round
+  std::vector<Rank> closed_;       // peers with memory to be given back
+  std::vector<Rank> ended_;        // ends that were not reported yet
   std::uint64_t round_ = 1;
-  bool idle_round_ = false;  // nothing has moved in the last one, nor since
+  bool idle_round_ = false;  // nothing has moved in the last round, nor since
   std::uint32_t rounds_until_events_ = 1;
-  bool postponed_ = false;     // a look at the events, by a round
+  bool postponed_ = false;     // a look at events is postponed by a round
   std::uint32_t waiting_ = 0;  // buffers that a full queue refused
 };
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::array kProviders{&kTcp};
 
-/// What we need: connected endpoints with ordered messages; and what we can do for the provider.
+/// What this fabric needs: connected endpoints with ordered messages; and what it can do for the
+/// provider.
 Info hints() {
   Info wanted(libfabric().dupinfo(nullptr));
   if (!wanted) throw Error("libfabric has no memory");
@@ -25,7 +26,7 @@ Info hints() {
 }
 
 char* copied(const std::string& text) {
-  char* const copy = static_cast<char*>(std::malloc(text.size() + 1));  // fi_freeinfo frees it
+  char* const copy = static_cast<char*>(std::malloc(text.size() + 1));  // freed by fi_freeinfo
   if (copy == nullptr) throw Error("no memory");
   std::copy_n(text.c_str(), text.size() + 1, copy);
   return copy;
@@ -122,7 +123,7 @@ Network choose_network(const Choice& choice) {
   }
   const Info found = find(wanted, address);
   const fi_info* chosen = found.get();
-  // The provider may look at the address alone.
+  // The provider may have chosen by the address alone.
   while (chosen != nullptr && !choice.device.empty() && chosen->domain_attr->name != choice.device)
     chosen = chosen->next;
   if (chosen == nullptr) none_such(choice, address);

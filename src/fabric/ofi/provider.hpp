@@ -12,18 +12,18 @@
 /// Which of libfabric's networks to use, and the facts about one that must be known beforehand.
 namespace dunlin::ofi {
 
-/// The differences between providers; a file each.
+/// What differs between providers; each provider has a file.
 struct Provider {
   std::string_view name;
-  /// The address of this host for members that meet there, in the form that fi_getinfo takes;
-  /// empty: leave it to libfabric.
+  /// The address of this host for members that meet at that rendezvous, in the form that fi_getinfo
+  /// takes; empty: libfabric chooses.
   rendezvous::LocalAddress (*local_address)(const std::string& rendezvous);
-  /// Whether two endpoint addresses (of fi_getname) are of the same host.
+  /// Whether two endpoint addresses (from fi_getname) are on the same host.
   bool (*same_host)(std::span<const std::byte> one, std::span<const std::byte> other);
   /// An endpoint address as text: "10.0.0.7:40112".
   std::string (*text_of)(std::span<const std::byte> endpoint_address);
-  /// Fills receive buffers from the front, and only while we read a completion queue: so they may
-  /// be watched, and need no completions.
+  /// Whether the provider fills receive buffers from the front, and only while we read a completion
+  /// queue: then the buffers may be watched, and need no completions.
   bool fills_in_order;
 };
 extern const Provider kTcp;  // tcp.cpp
@@ -32,7 +32,7 @@ extern const Provider kTcp;  // tcp.cpp
 struct Choice {
   std::string provider;
   std::string device;   // empty: any
-  std::string address;  // empty: one from which the rendezvous is reached
+  std::string address;  // empty: from which the rendezvous is reached
   std::string rendezvous;
 };
 
@@ -42,21 +42,21 @@ struct Network {
   bool fills_in_order = false;
 };
 
-/// Error if there is no such network; it lists what there is.
+/// Throws Error that lists the networks if there is no such network.
 [[nodiscard]] Network choose_network(const Choice& choice);
 
 /// A member's endpoint address as text; empty if the provider has no form for it.
 [[nodiscard]] std::string endpoint_address_text(const std::string& provider,
                                                 std::span<const std::byte> endpoint_address);
 
-/// How many of the endpoint addresses are of the same host as ours; 1 if that cannot be known.
+/// How many of the endpoint addresses are on the host of `ours`; 1 if that cannot be known.
 [[nodiscard]] std::uint32_t count_on_this_host(
     const std::string& provider, std::span<const std::vector<std::byte>> endpoint_addresses,
     std::size_t ours);
 
-/// "provider: device address" of all networks that could be chosen.
+/// All networks that could be chosen, as "provider: device address".
 [[nodiscard]] std::vector<std::string> list_networks();
-/// "provider: why" of those that could not.
+/// All networks that could not be chosen, as "provider: why".
 [[nodiscard]] std::vector<std::string> list_unfit_networks();
 
 }  // namespace dunlin::ofi

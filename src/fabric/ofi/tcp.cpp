@@ -13,7 +13,8 @@
 namespace dunlin::ofi {
 namespace {
 
-/// Cards are socket addresses; members of one host differ in the port only.
+/// Whether two endpoint addresses agree in that part. They are socket addresses; those of one host
+/// differ only in the port.
 template <class Address, class Part>
 bool alike(std::span<const std::byte> one, std::span<const std::byte> other, Part part) {
   if (one.size() < sizeof(Address) || other.size() < sizeof(Address)) return false;

@@ -37,13 +37,13 @@ SocketAddress unix_endpoint(const std::string& name) {
   SocketAddress target;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::copy(name.begin(), name.end(), address.sun_path + 1);  // behind a zero byte: abstract
+  std::copy(name.begin(), name.end(), address.sun_path + 1);  // abstract: behind a zero byte
   target.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   std::memcpy(&target.address, &address, target.bytes);
   return target;
 }
 
-/// All machines have it, and none in particular.
+/// Whether this is a wildcard address, which all machines have, and none in particular.
 bool is_wildcard(const addrinfo& found) {
   if (found.ai_family == AF_INET)
     return reinterpret_cast<const sockaddr_in*>(found.ai_addr)->sin_addr.s_addr == INADDR_ANY;
@@ -61,7 +61,8 @@ in_port_t port_of(const SocketAddress& target) {  // at the same place in both
   return reinterpret_cast<const sockaddr_in*>(&target.address)->sin_port;
 }
 
-/// All addresses of this machine: those of IPv6 and IPv4, or only these where there is no IPv6.
+/// All addresses of this machine: those of IPv6 and IPv4, or only those of IPv4 where there is no
+/// IPv6.
 std::array<SocketAddress, 2> everywhere(in_port_t port) {
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
@@ -84,13 +85,14 @@ void set(const Descriptor& socket, int level, int option, int value) {
   setsockopt(socket.get(), level, option, &value, sizeof value);
 }
 
-/// Notices a machine that is gone, though neither side sends anything for a long time.
+/// Sets options by which the kernel notices a machine that is gone, though neither side sends
+/// anything for a long time.
 void tune(const Descriptor& socket) {
   set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);  // while something is to be acknowledged
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 5000);  // while bytes are unacknowledged
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
@@ -181,10 +183,10 @@ std::vector<SocketAddress> resolve(const Address& address, std::string& fault) {
 
 namespace {
 
-/// Whether it is decided: we listen, or another process does.
+/// Tries to listen at one target; returns whether that decides: we listen, or another process does.
 bool claim_one(const SocketAddress& target, Claim& result) {
   Descriptor listener = new_socket(target);
-  // Connections of an earlier rendezvous may linger.
+  // Connections of an earlier rendezvous may linger at the address.
   if (listener) set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
   if (listener && target.address.ss_family == AF_INET6) set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (listener && bind(listener.get(), target.generic(), target.bytes) == 0 &&
@@ -192,7 +194,7 @@ bool claim_one(const SocketAddress& target, Claim& result) {
     result = Claim{std::move(listener), target, {}};
     return true;
   }
-  if (errno == EADDRINUSE) {  // and so are the others, even if they are not listened at yet
+  if (errno == EADDRINUSE) {  // all targets are taken, even if no process listens there yet
     result.fault.clear();
     return true;
   }

@@ -20,18 +20,18 @@ struct Address {
 
   [[nodiscard]] bool is_unix() const noexcept { return !unix_name.empty(); }
 };
-/// Error if it is not "host:port", "[v6]:port" or "unix:NAME".
+/// Throws Error if the text is not "host:port", "[v6]:port" or "unix:NAME".
 [[nodiscard]] Address parse_address(const std::string& text);
 
-/// Whether every machine understands it as itself: "localhost", "127.0.0.1", "::1".
+/// Whether every machine takes the host for itself: "localhost", "127.0.0.1", "::1".
 [[nodiscard]] bool means_loopback(const std::string& host);
 
 /// An address as the operating system connects to it and listens at it.
 struct SocketAddress {
   sockaddr_storage address{};
   socklen_t bytes = 0;
-  /// The loopback address, for a name that elsewhere is this machine's: other machines could not
-  /// reach a listener there, so the host listens at all addresses.
+  /// True for the loopback address of a name that elsewhere means this machine: other machines
+  /// could not reach a listener there, so the host listens at all addresses.
   bool own_name = false;
 
   [[nodiscard]] const sockaddr* generic() const noexcept {
@@ -40,11 +40,11 @@ struct SocketAddress {
   [[nodiscard]] std::string text() const;
 };
 
-/// A socket address of IP as people write it, "10.0.0.7:40112"; empty if it is none.
+/// An IP socket address as people write it, "10.0.0.7:40112"; empty if it is not one.
 [[nodiscard]] std::string address_text(std::span<const std::byte> socket_address);
 
-/// Where it is now: a name may have several addresses, or none yet. `fault` then says why. Asks the
-/// resolver, which may take its time.
+/// The present socket addresses: a name may have several, or none yet, and then `fault` says why.
+/// Asks the resolver, which may take its time.
 [[nodiscard]] std::vector<SocketAddress> resolve(const Address& address, std::string& fault);
 
 struct Claim {
@@ -52,17 +52,19 @@ struct Claim {
   SocketAddress at = {};
   std::string fault = {};  // why there is no listener, unless another process has it
 };
-/// Listens at the first target that is this machine's; nowhere if another process does already.
+/// Listens at the first target that is this machine's; at none if another process listens there
+/// already.
 [[nodiscard]] Claim claim(const std::vector<SocketAddress>& targets);
 
-/// A connection that is being made: writable when it is, or has failed.
+/// Begins to connect; the socket is writable when it is connected, or has failed.
 [[nodiscard]] Descriptor begin_to_connect(const SocketAddress& target, std::string& fault);
-/// Why it failed; empty if it stands.
+/// Why connecting failed; empty if the connection stands.
 [[nodiscard]] std::string connection_fault(const Descriptor& socket);
 
-/// Takes a connection that waits at a listener; none if there is none, or errno says why.
+/// Accepts a connection that waits at a listener; returns none if no connection waits, or errno
+/// says why.
 [[nodiscard]] Descriptor take_connection(const Descriptor& listener);
-/// "10.0.0.7:40112", or "pid 4711".
+/// The other end of a connection, for messages: "10.0.0.7:40112", or "pid 4711".
 [[nodiscard]] std::string origin_of(const Descriptor& socket);
 
 }  // namespace dunlin::rendezvous

@@ -54,7 +54,8 @@ void Channel::handle_proof() {
   trust();
 }
 
-/// The host tells the joiner that it does not get in, unless TLS has done so; a joiner just goes.
+/// Ends the channel. A host tells the joiner that it does not get in, unless TLS has done so; a
+/// joiner just goes.
 void Channel::fail(Fault fault) {
   fault_ = fault;
   if (self_ == Side::host && fault == Fault::wrong_secret && tls_.established())

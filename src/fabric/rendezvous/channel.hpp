@@ -21,25 +21,25 @@ class Channel {
 
   /// Takes what arrived. After a fault, nothing more is taken.
   void receive(Bytes bytes);
-  /// Frames that arrived since the last call.
+  /// The frames that have arrived since the last call.
   [[nodiscard]] std::vector<Frame> take_frames();
 
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  /// With Fault::certificate: the other side's fault, as a predicate.
+  /// For Fault::certificate: the other side's fault, as a predicate.
   [[nodiscard]] const std::string& fault_text() const noexcept { return tls_.fault_text(); }
-  /// With Fault::other_version.
+  /// For Fault::other_version: the other side's version.
   [[nodiscard]] std::uint16_t peer_version() const noexcept { return tls_.peer().version; }
 
-  /// Both sides know the secret.
+  /// Whether both sides know the secret.
   [[nodiscard]] bool proved() const noexcept { return proved_; }
   /// Whether the other side has said something that makes sense; without certificates that takes a
   /// process that knows the secret, or a recording.
   [[nodiscard]] bool greeted() const noexcept { return tls_.greeted(); }
 
-  /// Only when proved.
+  /// Sends a frame. Requires proved().
   void send(FrameType type, Bytes body);
 
-  /// Bytes to send, and how many of them have been sent.
+  /// The bytes to send; consume() says how many of them have been sent.
   [[nodiscard]] Bytes output() const noexcept { return tls_.output(); }
   void was_sent(std::size_t bytes) { tls_.was_sent(bytes); }
 

@@ -17,13 +17,13 @@ class Connection {
   /// Hands the channel a limited number of the bytes that have arrived, so that no connection is
   /// served for long. False if the other side has hung up.
   [[nodiscard]] bool read();
-  /// Takes what arrives and looks at none of it. False if the other side has hung up.
+  /// Takes what arrives and ignores it. False if the other side has hung up.
   [[nodiscard]] bool discard();
   /// Sends what can be sent. False if the connection is broken.
   [[nodiscard]] bool write();
-  /// Nothing more can be sent before something arrives.
+  /// Whether nothing more can be sent before something arrives.
   [[nodiscard]] bool all_is_sent() const noexcept { return channel_.output().empty(); }
-  /// The other side gets no more than the bytes sent so far.
+  /// Ends sending: the other side gets no more than the bytes sent so far.
   void stop_writing() const;
 
  private:

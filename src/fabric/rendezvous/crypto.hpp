@@ -21,7 +21,7 @@ using Bytes = std::span<const std::byte>;
 /// A key for one purpose, which `label` names: HKDF with SHA-256 (RFC 5869), without salt.
 [[nodiscard]] Digest derived_key(Bytes secret, std::string_view label);
 
-/// Takes the same time wherever they differ.
+/// Compares in a time that does not depend on where the two differ.
 [[nodiscard]] bool equal_in_constant_time(Bytes a, Bytes b) noexcept;
 
 }  // namespace dunlin::rendezvous

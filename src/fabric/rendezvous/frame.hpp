@@ -15,11 +15,12 @@
 namespace dunlin::rendezvous {
 
 enum class FrameType : std::uint16_t {
-  // Only where certificates made the connection: the secret is proved within it.
+  // These three are used only where certificates made the connection: the secret is proved within
+  // it.
   joiner_proof = 3,  // joiner: I know the secret
   host_proof = 4,    // host: I know it, too
   turn_away = 5,     // host: you do not know it; I hang up
-  // From here on between sides that know the secret.
+  // The others are used between sides that know the secret.
   request_join = 16,  // joiner: the group that it expects, and its endpoint address
   refuse = 17,        // host: you do not fit, because; I hang up
   news = 18,          // host: you are in; this is what we wait for
@@ -64,11 +65,11 @@ class FrameReader {
   /// Takes from the front of `bytes` what belongs to the next frame.
   [[nodiscard]] Got take(Bytes& bytes);
 
-  // Of the frame that was got, until the next take().
+  // These describe the frame that take() got, until the next take().
   [[nodiscard]] const FrameRule& rule() const noexcept { return *rule_; }
   [[nodiscard]] Bytes body() const noexcept { return Bytes(held_).subspan(kHeaderBytes); }
 
-  /// Only frames of after the proof are possible from here on.
+  /// From here on, only frames are possible that come after the proof.
   void expect_trust() noexcept { trusted_ = true; }
   [[nodiscard]] std::size_t held_bytes() const noexcept { return held_.capacity(); }
 
@@ -79,7 +80,7 @@ class FrameReader {
   Side from_;
   bool trusted_ = false;
   bool whole_ = false;
-  const FrameRule* rule_ = nullptr;  // once the header is there
+  const FrameRule* rule_ = nullptr;  // set once the header is there
   std::size_t body_bytes_ = 0;
   std::vector<std::byte> held_;
 };

@@ -51,7 +51,7 @@ JoinerHandshake::Outcome JoinerHandshake::receive(const Frame& frame) {
   return right ? Outcome::waiting : Outcome::violated;
 }
 
-/// Members come in order of rank. Rank 0 of a later round begins anew.
+/// Takes a member; members come in order of rank. Rank 0 of a later round begins anew.
 bool JoinerHandshake::on_member(Bytes body) {
   Reader reader(body);
   const std::uint32_t round = reader.u32();

@@ -8,8 +8,8 @@
 
 namespace dunlin::rendezvous {
 
-/// A joiner's side of a rendezvous, once both trust each other: introduces itself, collects the
-/// roster, confirms it, and hears how it ends. Pure: answers go into the channel.
+/// A joiner's side of a rendezvous, once both sides trust each other: introduces itself, collects
+/// the roster, confirms it, and hears how the rendezvous ends. Pure: answers go into the channel.
 class JoinerHandshake {
  public:
   JoinerHandshake(const Plan& plan, Bytes endpoint_address, Channel& channel)
@@ -19,15 +19,15 @@ class JoinerHandshake {
 
   enum class Outcome : std::uint8_t {
     waiting,
-    met,       // roster()
-    refused,   // text()
-    given_up,  // text()
+    met,       // roster() is there
+    refused,   // text() says why
+    given_up,  // text() says why
     violated   // the host broke the protocol
   };
   [[nodiscard]] Outcome receive(const Frame& frame);
 
   [[nodiscard]] const Roster& roster() const noexcept { return roster_; }
-  /// The host's last message: why it ends, or which members it waits for. Printable.
+  /// The host's last message: why the rendezvous ends, or for which members it waits. Printable.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:

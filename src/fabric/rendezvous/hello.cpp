@@ -18,8 +18,8 @@ constexpr std::byte kHandshake{0x16};
 constexpr std::byte kTlsMajor{0x03};
 constexpr std::byte kClientHello{0x01};
 
-/// A record's header (type, two bytes of version, two of length), then a handshake message's (type,
-/// three bytes of length).
+/// Parses a record's header (type, two bytes of version, two of length), then a handshake message's
+/// (type, three bytes of length).
 Beginning client_hello_in(Bytes bytes) {
   if (bytes.size() < kBeginningBytes) return {Beginning::Of::too_little};
   const auto number = [&](std::size_t at) { return std::to_integer<std::uint32_t>(bytes[at]); };
@@ -55,7 +55,7 @@ std::string protocol_list(const Protocol& protocol) {
   return static_cast<char>(name.size()) + name;
 }
 
-/// The list's own length comes first, in network order.
+/// Reads a list of protocols, whose own length comes first, in network order.
 std::optional<Protocol> protocol_in(Bytes list) {
   const std::string text(reinterpret_cast<const char*>(list.data()), list.size());
   const std::size_t name_at = 3, number_at = name_at + kName.size();

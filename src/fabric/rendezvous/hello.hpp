@@ -27,7 +27,7 @@ struct Protocol {
 /// The protocol's name in the list that a joiner's ClientHello contains (ALPN, RFC 7301):
 /// "dunlin/2", or "dunlin/2+certificates".
 [[nodiscard]] std::string name_of(const Protocol& protocol);
-/// Such a list, with one name.
+/// A list of protocols (ALPN) with the one name of this protocol.
 [[nodiscard]] std::string protocol_list(const Protocol& protocol);
 /// The protocol in a list that a joiner sent; none if the list is not one of ours.
 [[nodiscard]] std::optional<Protocol> protocol_in(Bytes list);
@@ -40,9 +40,9 @@ struct Protocol {
 struct Beginning {
   enum class Of : std::uint8_t { too_little, tls, refusal, garbage };
   Of of;
-  Protocol protocol = {};  // of a side that does not begin with TLS
+  Protocol protocol = {};  // the protocol of a side that does not begin with TLS
 };
-/// Needs at most kBeginningBytes; one wrong byte is enough for garbage.
+/// How many bytes suffice to tell the protocol; one wrong byte is enough for garbage.
 inline constexpr std::size_t kBeginningBytes = 9;
 [[nodiscard]] Beginning beginning_of(Bytes bytes, Side from);
 

@@ -9,17 +9,17 @@
 namespace dunlin::rendezvous {
 namespace {
 
-constexpr std::size_t kMaxStrangers = 64;      // besides those that we wait for
-constexpr std::size_t kOwnDescriptors = 16;    // of a rendezvous itself
-constexpr std::size_t kOtherDescriptors = 48;  // of the process
+constexpr std::size_t kMaxStrangers = 64;      // besides missing members
+constexpr std::size_t kOwnDescriptors = 16;    // for a rendezvous itself
+constexpr std::size_t kOtherDescriptors = 48;  // for the rest of the process
 constexpr std::uint64_t kStrangerNs = 5'000'000'000;
-/// Then known members are served first.
+/// A host accepts so many connections at once; then it serves known members first.
 constexpr int kMaxAcceptedAtOnce = 16;
 constexpr std::uint64_t kAcceptPauseNs = 10'000'000;
 constexpr std::uint64_t kNewsIntervalNs = 100'000'000;
-/// For the last frames, when no member can stay.
+/// The time for the last frames, when no member can stay.
 constexpr std::uint64_t kFarewellNs = 1'000'000'000;
-/// A roster may be megabytes, for each joiner.
+/// A session may have so many unsent bytes: a roster may be megabytes, for each joiner.
 constexpr std::size_t kMaxUnsentBytes = 65536;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
@@ -77,11 +77,11 @@ void Host::accept_strangers(std::uint64_t now_ns) {
     std::string from = origin_of(socket);
     sessions_.push_back(std::make_unique<Session>(Session{
         {std::move(socket), Side::host, *plan_.tls}, std::move(from), now_ns + kStrangerNs}));
-    receive(*sessions_.back());  // a member has said something already
+    receive(*sessions_.back());  // a member has sent something already
   }
 }
 
-/// None is left, for this process or its system.
+/// Frees a descriptor: none is left, for this process or its system.
 void Host::make_room_for_descriptor(std::uint64_t now_ns) {
   if (strangers() > 0) return make_room();
   next_accept_ns_ = now_ns + kAcceptPauseNs;
@@ -93,9 +93,9 @@ std::size_t Host::strangers() const {
                     [](const auto& session) { return !session->ticket && !session->gone; }));
 }
 
-/// Drops any one of the strangers: if the oldest went, a flood that is faster than this host would
-/// push each member out before it has introduced itself. Strangers that have greeted stay as long
-/// as there are others.
+/// Drops a random stranger: if the oldest went, a flood that is faster than this host would push
+/// each member out before it has introduced itself. Strangers that have greeted stay as long as
+/// there are others.
 void Host::make_room() {
   std::vector<Session*> all, without_greeting;
   for (const auto& session : sessions_) {
@@ -136,11 +136,11 @@ void Host::on_frame(Session& session, const Frame& frame) {
 void Host::request_join(Session& session, const Frame& frame) {
   JoinRequest joiner;
   // Once all may go, a joiner that comes belongs to a later rendezvous at this address, and finds
-  // it when it tries again.
+  // that one when it tries again.
   if (!decode(frame.body, joiner) || go_sent_) return drop(session);
   if (!refused_all_.empty()) return refuse(session, refused_all_);
   RosterBuilder::Verdict verdict = builder_.admit(joiner, session.from);
-  if (verdict.taken) {  // perhaps by a member that is gone by now
+  if (verdict.taken) {  // perhaps by a member that is gone
     for (auto& other : sessions_)
       if (other->ticket) receive(*other);
     verdict = builder_.admit(joiner, session.from);
@@ -174,7 +174,8 @@ void Host::refuse_all(const std::string& why) {
   }
 }
 
-/// Hanging up at once could make its system throw away what we say: so it hangs up first.
+/// Lets the other side hang up first: hanging up at once could make its system throw away what we
+/// say.
 void Host::dismiss(Session& session) {
   session.leaving = true;
   flush(session);
@@ -216,7 +217,7 @@ void Host::sweep(std::uint64_t now_ns) {
   std::erase_if(sessions_, [](const auto& session) { return session->gone; });
 }
 
-// --- what joiners are told ----------------------------------------------------------------------
+// --- what joiners are told -----------------------------------------------------------------------
 
 void Host::advance() {
   if (builder_.complete() && key_round_ != builder_.round()) {
@@ -255,7 +256,8 @@ void Host::send_roster(Session& session) {
   channel.send(FrameType::roster, body);
 }
 
-/// So that a joiner, too, can name the missing members. Not each change to each: that would be n^2.
+/// Sends news, so that a joiner, too, can name the missing members. Not each change is sent to each
+/// joiner: that would be n^2 frames.
 void Host::send_news(std::uint64_t now_ns) {
   if (!news_ || now_ns < next_news_ns_ || builder_.decided()) return;
   news_ = false;
@@ -276,7 +278,7 @@ void Host::send_go() {
 
 // --- step by step --------------------------------------------------------------------------------
 
-/// The listener comes first, then the sessions.
+/// What poll() waits for; the listener comes first, then the sessions.
 Awaited Host::awaited() const {
   const bool accepting = now() >= next_accept_ns_;
   Awaited news;

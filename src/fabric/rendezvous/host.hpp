@@ -20,26 +20,27 @@ namespace dunlin::rendezvous {
 class Host {
  public:
   Host(const Plan& plan, Bytes endpoint_address, Claim claim, std::uint64_t deadline_ns);
-  /// Goes on; the roster when all have met. Error names the missing members.
+  /// Makes progress; returns the roster when all have met. Throws Error that names the missing
+  /// members.
   [[nodiscard]] std::optional<Roster> poll();
-  /// For what, until then.
+  /// What poll() waits for.
   [[nodiscard]] Awaited awaited() const;
 
  private:
   struct Session {
     Connection connection;
     std::string from;
-    std::uint64_t until_ns;  // of a stranger, or a joiner that leaves
+    std::uint64_t until_ns;  // for a stranger, or a joiner that leaves
     std::optional<RosterBuilder::Ticket> ticket = {};
-    bool leaving = false;  // has heard why; we wait until it hangs up
+    bool leaving = false;  // whether it has heard why, and we wait until it hangs up
     bool gone = false;
     bool readable = true;            // as far as we know
-    std::uint32_t round = 0;         // that we are telling, or have told
-    std::uint32_t sent_members = 0;  // members of that round
+    std::uint32_t round = 0;         // the round whose roster it is or was sent
+    std::uint32_t sent_members = 0;  // how many members of that round it was sent
     bool roster_sent = false;
   };
 
-  // Members that come and go.
+  // These are about members that come and go.
   void accept_strangers(std::uint64_t now_ns);
   void make_room();
   void make_room_for_descriptor(std::uint64_t now_ns);
@@ -54,7 +55,7 @@ class Host {
   void note_stranger(const Session& session);
   void sweep(std::uint64_t now_ns);
 
-  // The news for joiners.
+  // These are about the news for joiners.
   void send_roster(Session& session);
   void send_news(std::uint64_t now_ns);
   void send_go();
@@ -74,11 +75,11 @@ class Host {
   std::uint32_t key_round_ = 0;
   Digest key_{};
   bool go_sent_ = false;
-  bool news_ = false;  // that not all have heard
+  bool news_ = false;  // whether there is news that not all have heard
   std::uint64_t next_news_ns_ = 0;
   std::uint64_t next_accept_ns_ = 0;
   std::uint64_t pushed_out_ = 0;
-  // For the user, when not all have come.
+  // These counts are for the user, when not all have come.
   std::uint64_t without_proof_ = 0;
   std::string last_without_proof_;
   std::string last_refusal_;

@@ -11,15 +11,15 @@
 namespace dunlin::rendezvous {
 namespace {
 
-/// For a connection, and for the proof after it: then what is there is not a host, or is stopped,
-/// and another process may be there at the next attempt.
+/// The time for a connection, and for the proof after it: when it is over, the process there is no
+/// host, or is stopped, and another process may be there at the next attempt.
 constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace
 
-/// With the process that accepted our connection.
+/// A conversation with the process that accepted our connection.
 class Joiner::Talk {
  public:
   Talk(const Plan& plan, Bytes endpoint_address, std::string where, Descriptor socket,
@@ -52,7 +52,7 @@ std::optional<Attempt> Joiner::Talk::go_on() {
   pollfd look{connection_.socket().get(), POLLIN, 0};
   if (::poll(&look, 1, 0) > 0)
     if (std::optional<Attempt> end = listen()) return end;
-  if (!connection_.write()) {  // but perhaps it said why, before it hung up
+  if (!connection_.write()) {  // perhaps it said why before it hung up
     std::optional<Attempt> end = listen();
     return end ? std::move(*end) : broken();
   }

@@ -11,16 +11,16 @@
 
 namespace dunlin::rendezvous {
 
-/// How a joiner's attempt to meet at an target ended.
+/// How a joiner's attempt to meet a host at a target ended.
 struct Attempt {
   enum class End : std::uint8_t {
     met,
-    unanswered,  // no host is there, or it does not answer
+    unanswered,  // no host is there, or the host does not answer
     unproved,    // the process there does not know our secret, our version, or our protocol
     lost         // the host trusted us, and then left
   };
   End end;
-  std::string note;  // what to tell the user if there is no other attempt
+  std::string note;  // for the user, if there is no other attempt
   std::optional<Roster> roster = {};
 };
 
@@ -30,9 +30,10 @@ class Joiner {
   Joiner(const Plan& plan, Bytes endpoint_address, const SocketAddress& target,
          std::uint64_t deadline_ns);
   ~Joiner();
-  /// Goes on; how it ended, once it has. Error if the host refuses us and has proved that it may.
+  /// Makes progress; returns how the attempt ended, once it has. Throws Error if the host refuses
+  /// us and has proved that it may.
   [[nodiscard]] std::optional<Attempt> poll();
-  /// For what, until then.
+  /// What poll() waits for.
   [[nodiscard]] Awaited awaited() const;
 
  private:
@@ -44,9 +45,9 @@ class Joiner {
   std::string where_;
   std::uint64_t deadline_ns_;
   std::uint64_t patience_ns_;
-  std::string fault_;  // why there is nothing to connect
+  std::string fault_;  // why there is no target to connect to
   Descriptor connecting_;
-  std::unique_ptr<Talk> talk_;  // once there is a connection
+  std::unique_ptr<Talk> talk_;  // set once there is a connection
 };
 
 }  // namespace dunlin::rendezvous

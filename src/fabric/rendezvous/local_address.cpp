@@ -14,7 +14,7 @@ namespace dunlin::rendezvous {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-// Nobody's, and so beyond every default route: RFC 5737, RFC 3849.
+// These addresses belong to no host, and so lie beyond every default route: RFC 5737, RFC 3849.
 constexpr std::array kElsewhere{"192.0.2.1", "2001:db8::1"};
 constexpr const char* kDiscardPort = "9";
 
@@ -58,7 +58,8 @@ std::string first_interface() {
   return {};
 }
 
-/// Of a host that may have several: where its default route leaves, or its first interface.
+/// The address of a host that may have several: that from which its default route leaves, or that
+/// of its first interface.
 std::string outward_address() {
   for (const char* elsewhere : kElsewhere) {
     const AddressList list = look_up(elsewhere, kDiscardPort);

@@ -6,7 +6,8 @@
 
 namespace dunlin::rendezvous {
 
-/// HMAC-SHA256 with the key over a label, the rank that connects, and the rank that accepts.
+/// The proof: HMAC-SHA256 with the key over a label, the rank that connects, and the rank that
+/// accepts.
 Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
   std::array<std::byte, 24> claim{};
   constexpr std::string_view kLabel = "dunlin stream 1 ";

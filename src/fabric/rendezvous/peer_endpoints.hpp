@@ -17,23 +17,23 @@
 /// prove them.
 namespace dunlin::rendezvous {
 
-/// How many members the options of a network's join() name; Error if that is none, more than
+/// How many members the options of a network's join() name. Throws Error if that is none, more than
 /// streams can have, or makes no sense.
 [[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
 
-/// STR-S7: proves to `to` that `from` connects, by a key that only members know.
+/// STR-S7: the proof to `to` that `from` connects, by a key that only members know.
 [[nodiscard]] Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to);
 
-/// Of each member, by rank.
+/// The endpoints and proofs of all members, by rank.
 struct PeerEndpoints {
   std::vector<std::string> names;
   std::vector<std::vector<std::byte>> endpoint_addresses;
-  std::vector<Digest> our_proofs;    // STR-S7: what we show it
-  std::vector<Digest> their_proofs;  // and what it must show us
+  std::vector<Digest> our_proofs;    // STR-S7: what we show each peer
+  std::vector<Digest> their_proofs;  // what each peer must show us
 };
 [[nodiscard]] PeerEndpoints peer_endpoints(const Roster& roster);
 
-/// To meet as the options of a network's join() say.
+/// The options of a rendezvous that the options of a network's join() ask for.
 [[nodiscard]] Options rendezvous_options(const NetworkJoinOptions& options);
 
 }  // namespace dunlin::rendezvous

@@ -78,7 +78,7 @@ bool decode(Bytes body, JoinRequest& request) {
   request.group = reader.text(kGroupField);
   request.endpoint_address = reader.rest();
   if (!reader.good() || request.endpoint_address.size() > kMaxEndpointAddressBytes) return false;
-  try {  // it may be shown to a user
+  try {  // the text may be shown to a user
     check_group_name(request.group);
   } catch (const Error&) {
     return false;

@@ -14,14 +14,14 @@ namespace dunlin::rendezvous {
 
 static_assert(kAnyRank == Options::kAnyRank);
 
-/// The group that this member expects: the options, checked.
+/// The group that this member expects: the checked options.
 struct Plan {
   std::string address;
-  std::shared_ptr<const Tls> tls = {};  // with what the secret and the certificates make of it
+  std::shared_ptr<const Tls> tls = {};  // with keys from the secret and the certificates
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
-  Digest names_hash{};             // zeros: counted
-  Rank rank = kAnyRank;            // that we ask for
+  Digest names_hash{};             // zeros: members are counted
+  Rank rank = kAnyRank;            // the rank that we ask for
   std::uint32_t timeout_ms = 0;
   bool may_host = true;
   bool all_must_fit = false;
@@ -42,10 +42,10 @@ struct JoinRequest {
   Rank rank = kAnyRank;
   Digest names_hash{};
   std::string group = {};
-  Bytes endpoint_address = {};  // in what it was decoded from
+  Bytes endpoint_address = {};  // refers to the bytes that were decoded
 };
 [[nodiscard]] std::vector<std::byte> encode(const JoinRequest& request);
-/// False if it is not well formed.
+/// Returns false if the body is not well formed.
 [[nodiscard]] bool decode(Bytes body, JoinRequest& request);
 
 }  // namespace dunlin::rendezvous

@@ -9,7 +9,7 @@
 namespace dunlin::rendezvous {
 namespace {
 
-constexpr std::size_t kMaxListed = 12;  // in a sentence
+constexpr std::size_t kMaxListed = 12;  // members in one sentence
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
@@ -134,7 +134,7 @@ std::string RosterBuilder::progress() const {
          listed(silent);
 }
 
-/// Members that take any rank are somewhere among the open ones.
+/// The ranks that are open; members that take any rank are somewhere among these.
 std::string RosterBuilder::missing_names() const {
   const std::vector<bool> taken = asked_for();
   std::vector<std::string> open;

@@ -22,37 +22,38 @@ namespace dunlin::rendezvous {
 ///      no other after that.
 class RosterBuilder {
  public:
-  /// The host is the first to come.
+  /// The host is the first member to come.
   RosterBuilder(const Plan& plan, Bytes endpoint_address);
 
   using Ticket = std::uint32_t;
   static constexpr Ticket kHost = 0;
   struct Verdict {
     std::optional<Ticket> admitted;
-    std::string refusal = {};  // if not
-    bool taken = false;        // because another member has the place already
-    bool other_group = false;  // that may meet elsewhere
+    std::string refusal = {};  // why it was not admitted
+    bool taken = false;        // because another member has the place
+    bool other_group = false;  // it may meet its group elsewhere
   };
-  /// `from` tells a reader where it came from.
+  /// Admits a joiner, or says why not. `from` says in messages where the joiner came from.
   [[nodiscard]] Verdict admit(const JoinRequest& joiner, const std::string& from);
   void left(Ticket ticket);
-  /// False if there is no such round, or it was said before.
+  /// Notes that a member knows the round's roster. False if there is no such round, or the member
+  /// said so before.
   [[nodiscard]] bool confirmed(Ticket ticket, std::uint32_t round);
 
   [[nodiscard]] std::size_t missing() const noexcept { return plan_.members() - here_.size(); }
   [[nodiscard]] bool complete() const noexcept { return missing() == 0; }
   [[nodiscard]] bool decided() const noexcept { return decided_; }
-  /// The first is 1.
+  /// The number of the current round; the first is 1.
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
 
-  // Of the current round.
+  // These are about the current round.
   [[nodiscard]] Rank rank_of(Ticket ticket) const { return here_.at(ticket).rank; }
   [[nodiscard]] Bytes endpoint_address_of(Rank rank) const {
     return here_.at(by_rank_[rank]).endpoint_address;
   }
 
-  /// "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or the members that have not
-  /// confirmed.
+  /// Which members have come: "2 of 4 members have come; missing: rank 1, 'c' (rank 2)", or which
+  /// have not confirmed.
   [[nodiscard]] std::string progress() const;
 
  private:
@@ -73,7 +74,7 @@ class RosterBuilder {
 
   const Plan& plan_;
   std::map<Ticket, Member> here_;  // in order of arrival
-  std::vector<Ticket> by_rank_;    // of the current round
+  std::vector<Ticket> by_rank_;    // in the current round
   Ticket next_ticket_ = kHost;
   std::uint32_t round_ = 0;
   bool decided_ = false;

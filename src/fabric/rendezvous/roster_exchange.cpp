@@ -15,17 +15,17 @@ namespace {
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kShortestPauseNs = 1 * kNsPerMs;
 constexpr std::uint64_t kLongestPauseNs = 50 * kNsPerMs;
-/// A name server is not asked more often.
+/// The shortest time between two questions to a name server.
 constexpr std::uint64_t kResolveIntervalNs = 500 * kNsPerMs;
-/// A process that holds the address and is no host of ours may be about to leave, and cannot prove
-/// that we should. So we believe it only when it repeats its refusal for about a second.
+/// How many refusals without a proof end the search, which takes about a second. A process that
+/// holds the address and is no host of ours may be about to leave, and cannot prove that we should.
 constexpr int kComplaintsToBelieve = 20;
 
 std::uint64_t now() { return read_clock_ns(CLOCK_MONOTONIC); }
 
 }  // namespace
 
-/// Goes to the address of the rendezvous, again and again, until it is the host or has met one.
+/// Connects to the address of the rendezvous, again and again, until it is the host or has met one.
 class RosterExchange::Seeker {
  public:
   Seeker(const Options& options, Bytes endpoint_address)
@@ -52,15 +52,15 @@ class RosterExchange::Seeker {
   Address address_;
   std::uint64_t deadline_ns_;
   std::vector<SocketAddress> endpoints_;
-  std::size_t visited_ = 0;       // of them, in this round
-  std::optional<Joiner> joiner_;  // at the last of those
+  std::size_t visited_ = 0;       // how many of them in this round
+  std::optional<Joiner> joiner_;  // at the endpoint visited last
   std::optional<Host> host_;
-  std::uint64_t resume_ns_ = 0;  // with the next round
+  std::uint64_t resume_ns_ = 0;  // when the next round begins
   std::uint64_t next_resolve_ns_ = 0;
   std::uint64_t pause_ns_ = kShortestPauseNs;
   int complaints_ = 0;      // refusals without a proof, since the last proof
-  std::string note_;        // of the last attempt
-  std::string before_;      // what became of a host that we trusted
+  std::string note_;        // from the last attempt
+  std::string before_;      // what became of a trusted host
   std::string claim_note_;  // why we are not the host
 };
 
@@ -99,7 +99,7 @@ std::optional<Roster> RosterExchange::Seeker::serve() {
   }
 }
 
-/// The next target; if there is none, the next round.
+/// Visits the next target, or begins the next round if there is none.
 void RosterExchange::Seeker::visit_next() {
   joiner_.reset();
   if (visited_ < endpoints_.size()) {
@@ -134,7 +134,7 @@ void RosterExchange::Seeker::resolve_again() {
 
 void RosterExchange::Seeker::judge(const Attempt& attempt) {
   note_ = attempt.note;
-  if (attempt.end != Attempt::End::unanswered) claim_note_.clear();  // it has its host
+  if (attempt.end != Attempt::End::unanswered) claim_note_.clear();  // the address has its host
   if (attempt.end == Attempt::End::lost) {
     before_ = attempt.note;
     pause_ns_ = kShortestPauseNs;

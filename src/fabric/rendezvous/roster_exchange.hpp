@@ -21,16 +21,16 @@
 namespace dunlin::rendezvous {
 
 struct Options {
-  /// "host:port", "[v6]:port" or "unix:NAME"; the member that can bind it is the host of the
-  /// rendezvous.
+  /// "host:port", "[v6]:port" or "unix:NAME"; the member that can bind the address is the host of
+  /// the rendezvous.
   std::string address;
   /// The secret of the members.
   std::string secret;
-  /// Certificates that members must show besides.
+  /// Certificates that members must show in addition.
   TlsFiles tls = {};
   std::string group;
-  /// How many members, ranks in order of arrival unless asked for; or their names, in order of
-  /// rank, and ours.
+  /// How many members, with ranks in order of arrival unless asked for; or their names, in order of
+  /// rank, and our own name.
   std::uint32_t members = 0;
   std::vector<std::string> names = {};
   std::string name = {};
@@ -39,11 +39,12 @@ struct Options {
   std::uint32_t timeout_ms = 10'000;
   /// Whether this member may be the host; one that connects to another member's address may not.
   bool may_host = true;
-  /// A member of the group that does not fit ends the rendezvous for all, and not for itself alone.
+  /// True: a member of the group that does not fit ends the rendezvous for all, not for itself
+  /// alone.
   bool all_must_fit = false;
 };
 
-/// The host refused this member, or all: the sentence says what differs.
+/// Thrown if the host refused this member, or all: the sentence says what differs.
 class Refused : public Error {
  public:
   using Error::Error;
@@ -51,28 +52,28 @@ class Refused : public Error {
 
 struct Member {
   std::string name;
-  std::vector<std::byte> endpoint_address;  // what the transport needs to reach it
+  std::vector<std::byte> endpoint_address;  // what the transport needs to reach the member
 };
 
-/// The roster, which all members have in the end.
+/// The roster, which all members have alike in the end.
 struct Roster {
   Rank rank;                        // ours
   std::vector<Member> members;      // by rank
-  std::array<std::byte, 32> key{};  // of this group, and of no other
+  std::array<std::byte, 32> key{};  // unique to this group
 };
 
 inline constexpr std::size_t kMaxEndpointAddressBytes = 4096;
 
-/// A member's way to the others, step by step. All of it may throw Error, which names the missing
-/// members, the values that do not fit, or the wrong options. A name that must be resolved can keep
-/// poll() for as long as the system's resolver takes.
+/// A member's way to the others, step by step. All functions may throw Error, which names the
+/// missing members, the values that do not fit, or the wrong options. A name that must be resolved
+/// can keep poll() for as long as the system's resolver takes.
 class RosterExchange {
  public:
   RosterExchange(const Options& options, std::span<const std::byte> endpoint_address);
   ~RosterExchange();
-  /// Goes on; the roster, once every member has come and knows all others.
+  /// Makes progress; returns the roster once every member has come and knows all others.
   [[nodiscard]] std::optional<Roster> poll();
-  /// For what, until then.
+  /// What poll() waits for.
   [[nodiscard]] Awaited awaited() const;
 
  private:
@@ -80,7 +81,7 @@ class RosterExchange {
   std::unique_ptr<Seeker> seeker_;
 };
 
-/// The same for a caller that has nothing else to do.
+/// Meets the others, for a caller that has nothing else to do meanwhile.
 [[nodiscard]] Roster meet(const Options& options, std::span<const std::byte> endpoint_address);
 
 /// Throws the errors that meet() would throw before it connects: faults of the options.

@@ -21,9 +21,9 @@ namespace {
 constexpr std::size_t kMaxKeyBytes = 65'536;
 constexpr long kMaxChainBytes = 32'768;
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kWorthMoving = 16'384;      // what has been sent, out of the way
-constexpr std::size_t kMaxUnsentBytes = 262'144;  // more than a host ever says at once
-constexpr std::string_view kContext = "dunlin";   // a session's must be its SSL_CTX's
+constexpr std::size_t kWorthMoving = 16'384;      // sent bytes to be moved out of the way
+constexpr std::size_t kMaxUnsentBytes = 262'144;  // more than a host ever sends at once
+constexpr std::string_view kContext = "dunlin";   // a session's must equal its SSL_CTX's
 constexpr std::string_view kJoinerExporter = "EXPORTER-dunlin-rendezvous-2-joiner";
 constexpr std::string_view kHostExporter = "EXPORTER-dunlin-rendezvous-2-host";
 
@@ -52,7 +52,7 @@ void check(bool good, const char* what) {
   if (!good) throw Error(std::string(what) + " failed in OpenSSL's libssl: " + last_reason());
 }
 
-/// OpenSSL would ask for a password at the terminal.
+/// Gives no password: OpenSSL would ask for one at the terminal.
 int no_password(char*, int, int, void*) { return -1; }
 
 void check_complete(const TlsFiles& files) {
@@ -68,9 +68,9 @@ void check_complete(const TlsFiles& files) {
                 " not given. Give certificate, key and ca, or none of them");
 }
 
-// --- the callbacks of OpenSSL, which know no more than two pointers each ------------------------
+// --- the callbacks of OpenSSL, which know no more than two pointers each -------------------------
 
-/// The pre-shared key as OpenSSL wants it: a session that ended before this one, as it were.
+/// Makes the pre-shared key what OpenSSL wants: a session that seems to have ended before this one.
 SSL_SESSION* new_session_with_key(SSL* session) {
   constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
   const auto* key = static_cast<const Digest*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
@@ -101,7 +101,8 @@ int find_key(SSL* session, const unsigned char* identity, std::size_t bytes, SSL
   return *made == nullptr ? 0 : 1;
 }
 
-/// Before OpenSSL looks for keys and certificates: a joiner of another protocol shall hear so.
+/// Checks the hello before OpenSSL looks for keys and certificates: a joiner of another protocol
+/// must be told so.
 int judge_hello(SSL* session, int* alert, void* own) {
   auto* peer = static_cast<Protocol*>(SSL_get_app_data(session));
   const unsigned char* list = nullptr;
@@ -143,7 +144,8 @@ Tls::Tls(std::string_view secret, const TlsFiles& files)
   protocol_.certificates ? use_certificates() : use_secret();
 }
 
-/// Without a CA, no certificate is accepted: what has not the key gets nowhere.
+/// Sets up the secret. Without a CA, no certificate is accepted: a peer without the key gets
+/// nowhere.
 void Tls::use_secret() {
   SSL_CTX* const context = context_.get();
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
@@ -194,7 +196,7 @@ void Tls::take_key() const {
                 "': " + last_reason());
 }
 
-/// As a server would, and as a client would: a member may be either.
+/// Checks the certificate as a server would, and as a client would: a member may be either.
 void Tls::check_own_certificate() const {
   if (!protocol_.certificates) return;
   STACK_OF(X509)* chain = nullptr;
@@ -234,7 +236,7 @@ TlsSession::TlsSession(const Tls& tls, Side self)
     BIO_free(leaving_);
   }
   check(good, "making a TLS session");
-  SSL_set_bio(session_.get(), arriving_, leaving_);  // owns them now
+  SSL_set_bio(session_.get(), arriving_, leaving_);  // now owned by the session
   SSL_set_app_data(session_.get(), peer_.get());
   self == Side::host ? SSL_set_accept_state(session_.get()) : SSL_set_connect_state(session_.get());
   advance();
@@ -249,7 +251,7 @@ void TlsSession::receive(Bytes arrived) {
   check(BIO_write(arriving_, encrypted.data(), bytes) == bytes, "taking what arrived");
   if (first) first_ = {};
   advance();
-  if (output().size() > kMaxUnsentBytes) fail(Fault::garbage);  // it asks, and never reads
+  if (output().size() > kMaxUnsentBytes) fail(Fault::garbage);  // the peer asks, and never reads
 }
 
 /// Whether TLS begins, with all that has arrived in first_.
@@ -298,7 +300,7 @@ void TlsSession::read_content() {
   }
 }
 
-/// Or rather does not, if only more must arrive.
+/// Handles a failed call, which is no fault if only more bytes must arrive.
 void TlsSession::fail(int result) {
   if (SSL_get_error(session_.get(), result) == SSL_ERROR_WANT_READ) return;
   const unsigned long error = ERR_peek_last_error();
@@ -319,7 +321,7 @@ void TlsSession::fail(Fault fault, const std::string& text) {
   fault_text_ = text;
 }
 
-/// The other side has another protocol. A host says so in a way that all versions understand.
+/// Judges a peer with another protocol. A host says so in a way that all versions understand.
 void TlsSession::judge_peer() {
   if (peer_->version != own_.version)
     fail(Fault::other_version);
@@ -338,7 +340,7 @@ void TlsSession::judge_alert(int alert) {
     return fail(Fault::certificate,
                 std::string("does not accept our TLS or our certificate (it says: ") +
                     SSL_alert_desc_string_long(alert) + ")");
-  // The first is what RFC 8446 asks for if the binder of a key is wrong; OpenSSL says the other.
+  // RFC 8446 asks for the first alert if the binder of a key is wrong; OpenSSL sends the other.
   const bool by_host =
       self_ == Side::joiner && (alert == SSL_AD_DECRYPT_ERROR || alert == SSL_AD_ILLEGAL_PARAMETER);
   fail(by_host ? Fault::turned_away : Fault::garbage);

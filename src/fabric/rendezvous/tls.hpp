@@ -21,30 +21,30 @@ struct bio_st;
 /// knows no pre-shared key; the secret is then proved by values bound to the session (proof_of).
 namespace dunlin::rendezvous {
 
-/// The external identity of the pre-shared key: the same for all groups, as it can be read.
+/// The external identity of the pre-shared key. It is readable on the wire, so all groups have one.
 inline constexpr std::string_view kIdentity = "dunlin rendezvous 2";
-/// Of the keys that are derived from the secret.
+/// The labels of the keys that are derived from the secret.
 inline constexpr std::string_view kPreSharedKeyLabel = "dunlin rendezvous 2: pre-shared key";
 inline constexpr std::string_view kProofKeyLabel = "dunlin rendezvous 2: key of the proofs";
 
 /// The fault of the other side of a connection.
 enum class Fault : std::uint8_t {
   none,
-  garbage,        // it does not speak our protocol, or broke it
-  other_version,  // TlsSession::peer()
-  wrong_secret,   // it does not know our secret
-  turned_away,    // it says that we do not know its secret
-  certificate     // TlsSession::fault_text()
+  garbage,        // does not speak our protocol, or broke it
+  other_version,  // TlsSession::peer() says which
+  wrong_secret,   // does not know our secret
+  turned_away,    // says that we do not know its secret
+  certificate     // TlsSession::fault_text() says more
 };
 
 /// The keys and contexts for all sessions of a member.
 class Tls {
  public:
-  /// Error names the file and its fault, or the missing files.
+  /// Throws Error that names the file and its fault, or the missing files.
   Tls(std::string_view secret, const TlsFiles& files);
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
-  /// Error if other members would not accept our certificate: expired, or not of this CA.
+  /// Throws Error if other members would not accept our certificate: expired, or not of this CA.
   void check_own_certificate() const;
   [[nodiscard]] const Protocol& protocol() const noexcept { return protocol_; }
 
@@ -71,23 +71,24 @@ class TlsSession {
  public:
   TlsSession(const Tls& tls, Side self);
 
-  /// After a fault, nothing more is taken.
+  /// Takes bytes that arrived; after a fault, takes nothing more.
   void receive(Bytes arrived);
-  /// The bytes of the other side since the last call.
+  /// The content that the other side has sent since the last call.
   [[nodiscard]] std::vector<std::byte> take_content();
-  /// Only when established. What it costs to hold is in output() until it has been sent.
+  /// Sends content. Requires an established session. The encrypted bytes stay in output() until
+  /// they have been sent.
   void send(Bytes content);
 
   [[nodiscard]] bool established() const noexcept { return established_ && fault_ == Fault::none; }
-  /// Whether the handshake is done, or as a host have we accepted a ClientHello.
+  /// Whether the handshake is done, or whether we, as a host, have accepted a ClientHello.
   [[nodiscard]] bool greeted() const noexcept { return greeted_; }
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
-  /// With Fault::certificate: "does not accept our certificate (unknown CA)".
+  /// For Fault::certificate: "does not accept our certificate (unknown CA)".
   [[nodiscard]] const std::string& fault_text() const noexcept { return fault_text_; }
-  /// The protocol of the other side, if it differs from ours and the other side says so.
+  /// The other side's protocol, if it differs from ours and the other side says so.
   [[nodiscard]] const Protocol& peer() const noexcept { return *peer_; }
 
-  /// The proof within an established session that a side knows the secret; not valid in another
+  /// A proof within an established session that a side knows the secret; not valid in another
   /// session.
   [[nodiscard]] Digest proof_of(Side side) const;
 
@@ -111,10 +112,10 @@ class TlsSession {
   Protocol own_;
   Digest proof_key_;
   std::unique_ptr<ssl_st, Free> session_;
-  bio_st* arriving_ = nullptr;  // the session's
+  bio_st* arriving_ = nullptr;  // owned by the session
   bio_st* leaving_ = nullptr;
-  std::unique_ptr<Protocol> peer_;  // OpenSSL's callback knows where it is
-  std::vector<std::byte> first_;    // bytes, until it is known what they begin
+  std::unique_ptr<Protocol> peer_;  // in a place that OpenSSL's callback knows
+  std::vector<std::byte> first_;    // the first bytes, until it is known what begins with them
   bool began_ = false;
   bool greeted_ = false;
   bool established_ = false;

@@ -49,7 +49,7 @@ bool in_group(const Descriptor& socket, gid_t primary, gid_t group) {
   };
   if (!ask()) {
     if (errno != ERANGE) return false;
-    groups.resize(bytes / sizeof(gid_t));  // as the kernel asks for
+    groups.resize(bytes / sizeof(gid_t));  // as many as the kernel asks for
     if (!ask()) return false;
   }
   groups.resize(bytes / sizeof(gid_t));
@@ -85,7 +85,7 @@ namespace {
 
 enum class Found : std::uint8_t { nobody, stranger, member };
 
-/// Connects to a name; `socket` is then used up. A full queue does not show its owner.
+/// Connects to a name, which uses `socket` up. A full queue does not show its owner.
 Found look_at(const std::string& name, const Access& access, const Descriptor& socket) {
   const SocketAddress at = to_socket_address(name);
   if (connect(socket.get(), generic(at), at.bytes) != 0) return Found::nobody;
@@ -106,8 +106,8 @@ bool is_held_elsewhere(const Address& address, unsigned mine) {
 
 }  // namespace
 
-/// Of two that claim two names of one address at the same time, at least one sees the other: each
-/// listens before it looks.
+/// Each claimer listens before it looks: so of two that claim two names of one address at the same
+/// time, at least one sees the other.
 std::optional<Descriptor> claim(const Address& address, Holder holder) {
   for (unsigned number = 0; number <= kSpareNames; ++number) {
     const std::string name = address.name_number(number);

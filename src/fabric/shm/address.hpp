@@ -26,15 +26,15 @@ struct Access {
   std::optional<gid_t> group;
 };
 
-/// Error if there is no such Unix group. Empty: only this user.
+/// The users of that Unix group; empty: only this user. Throws Error if there is no such group.
 [[nodiscard]] Access access_for(const std::string& access_group);
 
 inline constexpr unsigned kSpareNames = 7;
 
 struct Address {
-  std::string name;  // the first; without the leading zero byte of abstract names
+  std::string name;  // the first name, without the leading zero byte
   Access access;
-  /// The name itself, or a spare one.
+  /// The first name, or a spare one.
   [[nodiscard]] std::string name_number(unsigned number) const;
 };
 [[nodiscard]] Address address_of(const Access& access, const std::string& group, Rank rank);
@@ -43,19 +43,20 @@ struct Address {
 /// the holder's queue.
 enum class Holder : std::uint8_t { is_trusted, is_examined };
 
-/// Claims an address and listens there; none if it is taken.
+/// Claims an address and listens there; returns none if it is taken.
 [[nodiscard]] std::optional<Descriptor> claim(const Address& address,
                                               Holder holder = Holder::is_trusted);
-/// Connects without waiting, to a member if there is one, else to any holder of a name; none if no
-/// process listens there, or it cannot accept right now.
+/// Connects without waiting: to a member if there is one, otherwise to any holder of a name.
+/// Returns none if no process listens there, or it cannot accept right now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Address& address);
-/// Takes a connection that waits at a listener; none if there is none or no descriptor is left.
+/// Accepts a connection that waits at a listener; returns none if none waits, or no descriptor is
+/// left.
 [[nodiscard]] Descriptor take_connection(const Descriptor& listener);
 
 struct Counterpart {
   pid_t pid;
   uid_t user;
-  bool admitted;  // the kernel says that its user may be in the group
+  bool admitted;  // by the kernel, its user may be in the group
 };
 [[nodiscard]] Counterpart counterpart_of(const Descriptor& socket, const Access& access);
 

@@ -13,7 +13,7 @@ using mapping::Marks;
 /// The memory that each member shares with its peers from the moment it joins: how to wake it,
 /// whether it is alive, and where to put messages for it (docs/formats/shm-segment.md).
 struct BaseMapping : mapping::Base {
-  /// Behind this struct: a ring for each member as a sender.
+  /// The ring of one sender. Behind this struct, there is a ring for each member as a sender.
   [[nodiscard]] MessageRing& ring(Rank sender) noexcept {
     return reinterpret_cast<MessageRing*>(this + 1)[sender];
   }

@@ -10,15 +10,15 @@
 namespace dunlin::shm {
 namespace {
 
-/// A killed process holds its address until the kernel has torn it down, and it takes a moment
-/// until it is seen to be dying.
+/// A killed process holds its address until the kernel has torn it down, and some time passes until
+/// it is seen to be dying.
 constexpr std::uint64_t kGraceForTheDyingNs = 250'000'000;
 constexpr std::uint64_t kRetryNs = 5'000'000;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
-/// Of a fabric itself, besides those of members and of regions.
+/// Descriptors of a fabric itself, besides those for members and regions.
 constexpr std::uint64_t kOwnDescriptors = 32;
 
-/// Whether the kernel is tearing it down (PF_EXITING, a flag that /proc shows).
+/// Whether the kernel is tearing the process down (PF_EXITING, a flag that /proc shows).
 bool is_exiting(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
@@ -48,7 +48,7 @@ PeerDiscovery::PeerDiscovery(const JoinOptions& options)
   ensure_descriptors(of_members, of_members + 2 * kMaxRegions, self_.members());
 }
 
-/// False if that must be tried again.
+/// Claims the rank's address; false if that must be tried again.
 bool PeerDiscovery::claim_rank() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (now_ns < next_claim_ns_) return false;
@@ -63,7 +63,8 @@ bool PeerDiscovery::claim_rank() {
   return false;
 }
 
-/// The kernel frees a process's memory before it closes its sockets: some 100 ms a gigabyte.
+/// Waits for dying holders: the kernel frees a process's memory before it closes its sockets, which
+/// takes some 100 ms a gigabyte.
 void PeerDiscovery::outlast_the_dying(std::uint64_t now_ns) {
   if (!holders_) {
     holders_.emplace();
@@ -73,11 +74,11 @@ void PeerDiscovery::outlast_the_dying(std::uint64_t now_ns) {
   } else if (!some_are_dying_ || now_ns >= deadline_ns_) {
     throw_taken();
   }
-  // Once none is, its place may be free.
+  // Once no holder is dying, its place may be free.
   some_are_dying_ = std::any_of(holders_->begin(), holders_->end(), is_exiting);
 }
 
-/// Only when the dying have had their time, it checks the holder of a name.
+/// Claims a wanted rank. It examines the holder of a name only when the dying have had their time.
 bool PeerDiscovery::claim_one_of_those_wanted() {
   const Holder holder =
       read_clock_ns(CLOCK_MONOTONIC) < grace_until_ns_ ? Holder::is_trusted : Holder::is_examined;

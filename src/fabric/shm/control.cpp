@@ -37,7 +37,8 @@ void ShmBackend::read_packets(Rank from) {
   }
 }
 
-/// Until it parts, too, or its end of the connection is closed: by its death, or its exit.
+/// Listens to a peer until it parts, too, or its end of the connection is closed: by its death, or
+/// its exit.
 void ShmBackend::hear_last_word(Rank from) {
   Descriptor& parting = contacts_[from].parting;
   for (int i = 0; i < kMaxPacketsAtOnce; ++i) {
@@ -51,7 +52,7 @@ void ShmBackend::hear_last_word(Rank from) {
       core().sleeper().forget(parting.get());
       shutdown(parting.get(), SHUT_RDWR);
       parting.close();
-      if (core().touches_nothing(from)) contacts_[from].process.close();  // no need to fence it
+      if (core().touches_nothing(from)) contacts_[from].process.close();  // need not be fenced
       return;
     }
   }
@@ -83,13 +84,14 @@ void ShmBackend::handle_packet(Rank from, Received& received) {
       return core().on_part(from);
     case PacketType::go:
     case PacketType::ready:
-      return;  // late words of the rendezvous
+      return;  // late packets of the rendezvous
     default:
       return core().fail(from, "it does not keep to the control protocol");
   }
 }
 
-/// Sets the peer's `control_waiting` too, so that it need not wait for its next watch.
+/// Sends a packet. Sets the peer's `control_waiting` too, so that the peer need not wait for its
+/// next watch.
 void ShmBackend::send_control(Rank to, const Packet& packet,
                               std::shared_ptr<const OwnMapping> segment) {
   Contact& contact = contacts_[to];
@@ -108,7 +110,7 @@ void ShmBackend::flush(Rank to) {
     const int file = next.segment ? next.segment->file.get() : -1;
     const Sent sent = send_packet(contact.link.socket.get(), next.packet, file);
     if (sent == Sent::not_yet) break;
-    contact.outgoing.pop_front();  // if closed, the watch will notice
+    contact.outgoing.pop_front();  // a closed one is noticed by the watch
     --outgoing_;
   }
   if (!contact.outgoing.empty()) core().reckon_duties();
@@ -127,7 +129,8 @@ void ShmBackend::accept_arrivals() {
   for (int i = 0; i < kMaxAcceptsAtOnce; ++i) {
     Descriptor socket = take_connection(listener_);
     if (!socket) {
-      // Without a free descriptor the listener would stay readable and keep us from sleeping.
+      // Without a free descriptor the listener would stay readable, and keep this member from
+      // sleeping.
       if (errno == EMFILE || errno == ENFILE) stop_listening();
       break;
     }
@@ -148,14 +151,15 @@ void ShmBackend::stop_listening() {
   listen_again_ns_ = core().recent_ns() + kListenPauseNs;
 }
 
-/// There may be a descriptor now.
+/// Listens again, as there may be a descriptor now.
 void ShmBackend::listen_again() {
   if (core().recent_ns() < listen_again_ns_) return;
   const bool watched = core().sleeper().watch(listener_.get(), kListenerTag);
   listen_again_ns_ = watched ? UINT64_MAX : core().recent_ns() + kListenPauseNs;
 }
 
-/// An event handler of a newcomer's arrival may not admit others, so nothing moves here meanwhile.
+/// Answers newcomers. An event handler of a newcomer's arrival may not admit others, so nothing
+/// moves here meanwhile.
 void ShmBackend::answer_arrivals() {
   std::vector<Arrival> silent;
   for (Arrival& arrival : std::exchange(arrivals_, {}))
@@ -164,7 +168,7 @@ void ShmBackend::answer_arrivals() {
                    std::make_move_iterator(silent.end()));
 }
 
-/// False if it has said nothing yet.
+/// Answers one newcomer; false if it has said nothing yet.
 bool ShmBackend::answer(Arrival& arrival) {
   Received received = receive_packet(arrival.socket.get());
   if (received.kind == Received::Kind::nothing_yet) return false;
@@ -183,7 +187,7 @@ bool ShmBackend::answer(Arrival& arrival) {
   return true;
 }
 
-/// A newcomer that is not admitted is disconnected: it may be early, and connects again.
+/// Takes a newcomer. One that is not admitted is disconnected: it may be early, and connects again.
 void ShmBackend::take_newcomer(Arrival& arrival, Received& received) {
   const Rank rank = received.packet.rank;
   if (rank >= members_ || core().linked(rank) || core().failing(rank)) return;

@@ -51,7 +51,8 @@ std::unique_ptr<Fabric> ShmEntry::step() {
   return linking_->step() ? make_shm_fabric(attachment()) : nullptr;
 }
 
-/// A rank is given once, so only a hostile process can claim it as well.
+/// Claims the newcomer's address. A rank is given once, so only a hostile process can claim it as
+/// well.
 bool ShmEntry::claim_address() {
   const Identity& self = linking_->self();
   std::optional<Descriptor> listener =

@@ -32,7 +32,7 @@ class ShmEntry final : public SteppedEntry {
   JoinOptions options_;
   Access access_;
   std::optional<Entry> entry_;
-  std::optional<Linking> linking_;  // once it has begun
+  std::optional<Linking> linking_;  // set once it has begun
   std::uint64_t deadline_ns_ = UINT64_MAX;
   std::uint64_t next_claim_ns_ = 0;
 };

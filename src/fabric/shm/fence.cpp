@@ -27,13 +27,13 @@ Descriptor process_behind(int connection, pid_t pid) {
   socklen_t bytes = sizeof process;
   if (getsockopt(connection, SOL_SOCKET, kPeerProcess, &process, &bytes) == 0)
     return Descriptor(process);
-  if (errno != ENOPROTOOPT) return {};  // it has ended
+  if (errno != ENOPROTOOPT) return {};  // the process has ended
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
-/// The descriptor is readable once the last thread has ended; the memory is gone by then. A peer
-/// that was expelled and did not fail, such as a member that leaves its group, has time to part by
-/// itself.
+/// Kills the peer's process. Its descriptor is readable once the last thread has ended; the memory
+/// is gone by then. A peer that was expelled and did not fail, such as a member that leaves its
+/// group, has time to part by itself.
 Fenced ShmBackend::fence(Rank peer) noexcept {
   const Contact& contact = contacts_[peer];
   if (contact.parting) hear_last_word(peer);
@@ -48,7 +48,7 @@ Fenced ShmBackend::fence(Rank peer) noexcept {
   pollfd ended{.fd = contact.process.get(), .events = POLLIN, .revents = 0};
   if (::poll(&ended, 1, 0) == 1) return Fenced::yes;
   const long killed = syscall(SYS_pidfd_send_signal, contact.process.get(), SIGKILL, nullptr, 0);
-  const bool was_alive = !contact.hung_up;  // else its process was ending already
+  const bool was_alive = !contact.hung_up;  // otherwise its process was ending already
   if (killed == 0 && was_alive) core().on_killed(peer, pid, now_ns() - contact.parted_ns);
   return killed == 0 || errno == ESRCH ? Fenced::not_yet : Fenced::never;
 }

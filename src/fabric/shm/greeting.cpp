@@ -26,7 +26,7 @@ std::string PeerDiscovery::who(Rank rank) const {
   return self_.who(rank) + " (pid " + number(static_cast<std::uint64_t>(links_[rank].pid)) + ")";
 }
 
-/// Why the other one cannot be in the same group; empty if it can.
+/// Why the sender of the hello cannot be in this group; empty if it can.
 std::string PeerDiscovery::mismatch(const Packet& hello, pid_t pid) const {
   const std::string here = who(self_.rank);
   const std::string there =
@@ -81,9 +81,9 @@ void PeerDiscovery::lose(Rank rank, const std::string& why) {
   links_[rank] = Link{};
 }
 
-/// Asks the kernel once which of them have something: a system call for each of many would take
-/// most of the time that they need to form. Once the group runs, what else its members say is for
-/// poll() to read.
+/// Reads the links. Asks the kernel once which of them have something: a system call for each of
+/// many would take most of the time that they need to form. Once the group runs, poll() reads what
+/// else its members send.
 void PeerDiscovery::read_links() {
   std::vector<pollfd> sockets;
   std::vector<Rank> ranks;
@@ -124,7 +124,7 @@ void PeerDiscovery::handle(Rank rank, Received& received) {
   lose(rank, "did not keep to the protocol");
 }
 
-/// The other one's introduction: from here on it is a member.
+/// Takes a peer's introduction: from here on it is a member.
 void PeerDiscovery::greet(Rank rank, Received& hello) {
   Link& link = links_[rank];
   const std::string fault = mismatch(hello.packet, link.pid);
@@ -169,7 +169,7 @@ bool PeerDiscovery::still_silent(Arrival& arrival) {
   } else if (received.kind == Received::Kind::packet && received.packet.type == PacketType::hello) {
     admit(arrival, received);
   }
-  return false;  // a probe only wants to know whether we run
+  return false;  // a probe only asks whether we run
 }
 
 void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
@@ -177,7 +177,7 @@ void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
   const Rank rank = hello.packet.rank;
   if (fault.empty() && rank < self_.rank)
     fault = group_text() + ": " + self_.who(rank) + " must wait for higher ranks, not call them";
-  if (fault.empty() && links_[rank].socket) read_link(rank);  // perhaps it is gone by now
+  if (fault.empty() && links_[rank].socket) read_link(rank);  // it may be gone by now
   if (fault.empty() && links_[rank].socket)
     fault = group_text() + ": " + who(rank) + " is here already";
   if (!fault.empty()) {
@@ -196,8 +196,8 @@ void PeerDiscovery::admit(Arrival& arrival, Received& hello) {
 
 // --- is it running already? ----------------------------------------------------------------------
 
-/// Members call only lower ranks. If we took the place of a member that died in a running group,
-/// the higher ones will never call: so ask them.
+/// Asks the higher ranks whether the group runs already. Members call only lower ranks: if we took
+/// the place of a member that died in a running group, the higher ranks would never call.
 void PeerDiscovery::probe_higher() {
   const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
   if (next_probe_ns_ == 0) next_probe_ns_ = now_ns + kProbeIntervalNs;

@@ -14,7 +14,7 @@ namespace dunlin::shm {
 struct Identity {
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
-  std::uint64_t names_hash = 0;    // 0: counted
+  std::uint64_t names_hash = 0;    // 0: members are counted
   Rank rank = 0;
   std::uint64_t incarnation = 0;  // random, never 0
   std::uint32_t silence_timeout_ms = 0;
@@ -24,14 +24,14 @@ struct Identity {
   [[nodiscard]] std::uint32_t members() const noexcept {
     return static_cast<std::uint32_t>(names.size());
   }
-  /// "rank 2", or "'c' (rank 2)".
+  /// Names a member for messages: "rank 2", or "'c' (rank 2)".
   [[nodiscard]] std::string who(Rank of) const;
 };
 
-/// Checks the options and makes an identity of them; its rank is the requested one, if any.
+/// Checks the options and makes an identity of them; its rank is the requested rank, if any.
 [[nodiscard]] Identity identity_from(const JoinOptions& options);
 
-/// That of a newcomer.
+/// The identity of a newcomer.
 [[nodiscard]] Identity identity_of(const Entry& entry, std::vector<std::string> names,
                                    std::uint32_t silence_timeout_ms);
 

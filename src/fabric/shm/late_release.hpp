@@ -15,12 +15,12 @@ namespace dunlin::shm {
 class LateRelease {
  public:
   static constexpr std::uint64_t kRestNs = 10'000'000;
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // what is more goes at once
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // the rest is freed at once
 
   void add(std::shared_ptr<const mapping::Mapping> mapping, std::uint64_t now_ns) noexcept;
-  /// Gives one back, if its time has come.
+  /// Gives one mapping back, if its time has come.
   void look(std::uint64_t now_ns) noexcept;
-  /// For a caller that needs memory now. False if there was none.
+  /// Frees all mappings, for a caller that needs memory now. False if there was none.
   bool give_all_back() noexcept;
   /// When look() has something to do; UINT64_MAX: never.
   [[nodiscard]] std::uint64_t due_ns() const noexcept {

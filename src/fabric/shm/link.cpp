@@ -27,7 +27,7 @@ bool never_blocks(const Descriptor& descriptor) {
           .member = self.names[self.rank]};
 }
 
-/// The segment is of this kind, and of the member that introduces itself.
+/// Whether the segment is of this kind, and belongs to the member that introduces itself.
 [[nodiscard]] bool is_of(const PeerMapping& segment, MappingKind kind, const Packet& sender,
                          const std::string& group) {
   const MappingInfo& info = segment.info;

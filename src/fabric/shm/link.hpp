@@ -23,21 +23,21 @@ using mapping::MappingKind;
 using mapping::OwnMapping;
 using mapping::PeerMapping;
 
-/// The way to a member. The rings of those that formed the fabric together are in their bases; a
-/// newcomer and a member make a pair of rings of their own, so that no ring is ever another's.
+/// The way to a member. The rings of members that formed the fabric together are in their bases; a
+/// newcomer and a member make a pair of rings of their own, so that a ring never changes its owner.
 struct Link {
-  Descriptor socket = {};  // none: ourselves, nobody, or lost while the group was forming
+  Descriptor socket = {};  // none: ourselves, no member, or lost while the group was forming
   Descriptor bell = {};
   std::shared_ptr<Mapping> base = {};
-  std::shared_ptr<Mapping> inbox = {};   // from a newcomer, or to one: what it sends here
-  std::shared_ptr<Mapping> outbox = {};  // and what is sent to it
+  std::shared_ptr<Mapping> inbox = {};   // for a newcomer's messages, or a member's to a newcomer
+  std::shared_ptr<Mapping> outbox = {};  // for messages in the other direction
   pid_t pid = 0;
   std::uint64_t incarnation = 0;
   std::uint32_t silence_timeout_ms = 0;
   bool needs_fence = false;
 };
 
-/// The parts of a member when it is connected to all others.
+/// What a member has when it is connected to all others.
 struct Attachment {
   Identity self;
   Access access;
@@ -54,19 +54,19 @@ struct Attachment {
 
 /// The base segment of `self`, with rings for so many members.
 [[nodiscard]] OwnMapping make_base(const Identity& self, const Access& access, std::uint32_t rings);
-/// A ring for the messages of one member.
+/// Makes a ring for the messages of one member.
 [[nodiscard]] OwnMapping make_ring(const Identity& self, const Access& access);
-/// Of such a mapping.
+/// The ring in a mapping of make_ring().
 [[nodiscard]] inline MessageRing* ring_in(const Mapping& mapping) noexcept {
   return reinterpret_cast<MessageRing*>(mapping.memory().data());
 }
 
-/// By which a newcomer and a member know that they speak of the same admission; never 0. The kernel
-/// says which process may be a member, so this need not be a secret.
+/// The number by which a newcomer and a member know that they speak of the same admission; never 0.
+/// The kernel says which process may be a member, so this need not be a secret.
 [[nodiscard]] std::uint64_t key_of(const Admission& admission) noexcept;
 
-/// Takes what came with an introduction: hello, or enter. `rings`: how many rings the base must
-/// have; none: any number. Returns what is wrong with it, or nothing.
+/// Takes what came with an introduction, hello or enter. `rings` says how many rings the base must
+/// have; none: any number. Returns what is wrong with the introduction, or an empty text.
 [[nodiscard]] std::string take_introduction(Link& link, Received& received, const Identity& self,
                                             Rank from, std::optional<std::uint32_t> rings);
 

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxCallers = 64;
 
 }  // namespace
 
-/// The own rank has no socket, and a ring for what this member sends to itself.
+/// The link to the own rank has no socket, and a ring for what this member sends to itself.
 Linking::Linking(Identity self, Access access, std::uint64_t key)
     : self_(std::move(self)),
       access_(access),
@@ -74,8 +74,8 @@ Sent Linking::introduce(Link& link, Awaiting& peer) {
   return send_packet(link.socket.get(), packet, base_.file.get(), bell_.get(), inbox.file.get());
 }
 
-/// True once it is linked. A member that has not admitted this newcomer yet hangs up: it is called
-/// again.
+/// Reads a peer's answer; true once the peer is linked. A member that has not admitted this
+/// newcomer yet hangs up, and is called again.
 bool Linking::take_answer_of(Awaiting& peer) {
   Link& link = links_[peer.rank];
   if (!link.socket) return false;
@@ -108,7 +108,7 @@ void Linking::listen() {
   std::erase_if(callers_, [this](auto& caller) { return take_call(caller.first, caller.second); });
 }
 
-/// False if it has said nothing yet.
+/// Reads a caller's introduction; false if it has said nothing yet.
 bool Linking::take_call(Descriptor& socket, pid_t pid) {
   Received received = receive_packet(socket.get());
   if (received.kind == Received::Kind::nothing_yet) return false;

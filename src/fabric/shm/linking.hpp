@@ -18,31 +18,31 @@ namespace dunlin::shm {
 
 class Linking {
  public:
-  /// `self`, and its own way to itself. Requires key != 0.
+  /// Makes the link of `self` to itself. Requires key != 0.
   Linking(Identity self, Access access, std::uint64_t key);
 
-  /// To call this peer until it answers.
+  /// Calls this peer until it answers.
   void call(Rank peer, Address at);
-  /// To be called by this peer.
+  /// Expects a call of this peer.
   void expect(Rank peer);
   void listen_at(Descriptor listener) { listener_ = std::move(listener); }
   [[nodiscard]] bool listens() const noexcept { return static_cast<bool>(listener_); }
 
-  /// Goes on; true once all are linked. Throws Error.
+  /// Makes progress; true once all are linked. Throws Error.
   [[nodiscard]] bool step();
   [[nodiscard]] std::vector<Rank> missing() const;
   void add_to(Awaited& news) const;
   [[nodiscard]] const Identity& self() const noexcept { return self_; }
 
-  /// Of which `absent` and `elsewhere` are empty. The last call.
+  /// The result, in which `absent` and `elsewhere` are empty. The last call.
   [[nodiscard]] Attachment attachment();
   [[noreturn]] void give_up(const std::string& why) const;
 
  private:
   struct Awaiting {
     Rank rank = 0;
-    bool calls = false;  // it calls here
-    Address at = {};     // unless it does
+    bool calls = false;  // true: the peer calls here
+    Address at = {};     // unused if the peer calls
     std::shared_ptr<Mapping> inbox = {};
   };
   void call_all();
@@ -59,7 +59,7 @@ class Linking {
   Descriptor bell_;
   OwnMapping base_;
   std::vector<Link> links_;         // by rank
-  std::vector<Awaiting> awaiting_;  // the newcomers that are not linked yet
+  std::vector<Awaiting> awaiting_;  // newcomers that are not linked yet
   std::vector<std::pair<Descriptor, pid_t>> callers_;
   std::uint64_t next_try_ns_ = 0;
   std::uint64_t try_interval_ns_;

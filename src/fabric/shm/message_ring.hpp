@@ -34,7 +34,7 @@ struct Message {
 
 class MessageSender {
  public:
-  /// False if the ring has no room. Requires message.size() <= kMaxMessageBytes.
+  /// Appends a message; false if the ring has no room. Requires message.size() <= kMaxMessageBytes.
   [[nodiscard]] bool push(MessageRing& ring, std::uint32_t channel,
                           std::span<const std::byte> message) noexcept;
 

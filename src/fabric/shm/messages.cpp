@@ -6,7 +6,7 @@
 namespace dunlin::shm {
 namespace {
 
-/// Ranks that agree modulo this share a mark.
+/// Ranks that are equal modulo this number share a mark.
 constexpr Rank kMarks = kMarkWords * 64;
 
 }  // namespace
@@ -14,15 +14,15 @@ constexpr Rank kMarks = kMarkWords * 64;
 Refusal ShmBackend::send(Rank peer, std::uint32_t channel,
                          std::span<const std::byte> message) noexcept {
   Attention& there = attention_[peer];
-  if (there.base == nullptr) return Refusal::none;  // it died while the group was forming
+  if (there.base == nullptr) return Refusal::none;  // the peer died while the group was forming
   if (!there.sender.push(*there.ring, channel, message)) return Refusal::queue_full;
   mark_messages(peer);
   wake_if_asleep(there);
   return Refusal::none;
 }
 
-/// The mark comes before `pending`, and the owner clears `pending` before it looks at the marks: so
-/// either it sees this mark, or `pending` is set again.
+/// Marks that messages wait. The mark comes before `pending`, and the owner clears `pending` before
+/// it looks at the marks: so either it sees this mark, or `pending` is set again.
 void ShmBackend::mark_messages(Rank to) noexcept {
   BaseMapping& base = *attention_[to].base;
   const Rank mark = self_.rank % kMarks;
@@ -30,7 +30,7 @@ void ShmBackend::mark_messages(Rank to) noexcept {
   memory::store(base.pending, 1);
 }
 
-/// The next poll() handles what does not come from a peer's store.
+/// Makes the next poll() handle what does not come from a peer's store.
 void ShmBackend::attend_soon() noexcept { memory::store(*pending_, 1); }
 
 void ShmBackend::handle_pending() {
@@ -46,15 +46,16 @@ void ShmBackend::handle_pending() {
   }
 }
 
-/// That of a newcomer which has gone, once all in it has been read.
+/// Gives back the ring of a newcomer which has gone, once all in it has been read.
 void ShmBackend::give_back_ring(Contact& contact) noexcept {
   if (!contact.link.inbox || contact.receiver.position() != contact.messages_until) return;
   contact.ring = nullptr;
   contact.link.inbox.reset();
 }
 
-/// Only what is there at the beginning, so that a busy sender cannot hold us for ever: later
-/// messages have their own mark. Of a failed peer, only what it sent before.
+/// Takes the messages that are there at the beginning, so that a busy sender cannot hold us for
+/// ever: later messages have their own mark. Of a failed peer's messages, only those sent before
+/// its failure count.
 void ShmBackend::drain(Rank from) {
   if (from >= members_ || contacts_[from].ring == nullptr) return;
   MessageRing& ring = *contacts_[from].ring;
@@ -67,10 +68,11 @@ void ShmBackend::drain(Rank from) {
     if (found == MessageReceiver::Found::nothing) return;
     if (found == MessageReceiver::Found::garbage) {
       contacts_[from].messages_until = receiver.position();
-      if (from == self_.rank) return;  // a peer has spoilt the ring of our own messages
+      if (from == self_.rank) return;  // a peer has damaged the ring of our own messages
       return core().fail(from, "its messages are garbage");
     }
-    // Without a handler it stays, and all behind it; the core drains again when there is one.
+    // Without a handler the message stays, and all behind it; the core drains again when there is a
+    // handler.
     const auto content = std::span(message.content).first(message.bytes);
     if (!core().deliver(from, message.channel, content)) return;
     receiver.drop(ring);

@@ -22,10 +22,10 @@ void give_former(void* local, std::uint64_t value) noexcept {
 
 }  // namespace
 
-/// Everything happens here and now, so an operation is finished when post() returns.
+/// Performs the operations at once, so that each is finished when post() returns.
 Posted ShmBackend::post(std::span<const Operation> batch) noexcept {
   Posted posted;
-  if (batch.size() == 1) [[likely]] {  // a push of one column to one peer: no second loop
+  if (batch.size() == 1) [[likely]] {  // a push of one column to one peer
     const Operation& operation = batch.front();
     posted.refusal = perform(operation);
     if (posted.refusal != Refusal::none) [[unlikely]]
@@ -90,15 +90,17 @@ void ShmBackend::prefetch(Rank peer, RegionId region, std::uint64_t offset,
   return Refusal::none;
 }
 
-/// First the bell: were we stopped in between, the others would still ring. And not just any 1:
-/// when we go on, the peer may be in a later sleep, for which no writer has rung.
+/// Rings a sleeper. The bell comes first: were we stopped in between, other writers would still
+/// ring. Then only this sleep's number is changed to 0: when we go on, the peer may be in a later
+/// sleep, for which no writer has rung.
 void ShmBackend::ring(const Attention& peer, std::uint64_t sleep) noexcept {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(peer.bell, &one, sizeof one));  // full: it is ringing anyway
+  static_cast<void>(!::write(peer.bell, &one, sizeof one));  // if it is full, it rings anyway
   memory::compare_swap(&peer.base->sleeping, sleep, 0);
 }
 
-/// Here, where the compiler sees post() and poll(): they become part of what the fabric calls.
+/// Makes the fabric here, where the compiler sees post() and poll(), which become part of what the
+/// fabric calls.
 std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment) {
   const int bell = attachment.bell.get();
   FabricSetup setup{.kind = "shm",

@@ -31,8 +31,8 @@ Received::Kind kind_of(const Packet& packet, ssize_t bytes, int flags, std::size
   const auto got = static_cast<std::size_t>(bytes);
   if (got < offsetof(Packet, value) || packet.magic != kPacketMagic) return Received::Kind::garbage;
   if (packet.version != kProtocolVersion) return Received::Kind::other_version;
-  if (descriptors > kMaxDescriptors) return Received::Kind::garbage;  // the space is rounded up
-  // Cut short though there was room: the kernel could give us no more.
+  if (descriptors > kMaxDescriptors) return Received::Kind::garbage;  // the space was rounded up
+  // The control data was cut though there was room: the kernel could give us no more descriptors.
   if ((flags & MSG_CTRUNC) != 0 && descriptors < kMaxDescriptors)
     return Received::Kind::no_descriptors;
   const bool whole = got == sizeof packet && (flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;

@@ -38,16 +38,16 @@ struct Packet {
   std::uint16_t version = kProtocolVersion;
   PacketType type = PacketType::hello;
   std::uint64_t value = 0;
-  // hello, probe and enter only
+  // These are used in hello, probe and enter only.
   std::uint32_t rank = 0;
   std::uint32_t members = 0;
-  std::uint64_t names_hash = 0;   // 0: by count
+  std::uint64_t names_hash = 0;   // 0: members are counted
   std::uint64_t incarnation = 0;  // random, never 0
   std::uint32_t silence_timeout_ms = 0;
   std::uint32_t needs_fence = 0;  // 1: a peer that writes must fence before it reads `sleeping`
   std::array<char, 48> group{};
   std::array<char, 48> member{};
-  // refuse only
+  // This is used in refuse only.
   std::array<char, 368> text{};
 };
 static_assert(sizeof(Packet) == 512);
@@ -74,10 +74,10 @@ struct Received {
   std::vector<Descriptor> descriptors = {};
 };
 
-/// For messages about no_descriptors.
+/// The fault in messages about no_descriptors.
 [[nodiscard]] std::string out_of_descriptors();
 
-/// The next packet of a non-blocking socket.
+/// Reads the next packet of a non-blocking socket.
 [[nodiscard]] Received receive_packet(int socket);
 
 enum class Sent { whole, not_yet, closed };

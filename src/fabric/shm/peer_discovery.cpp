@@ -33,7 +33,8 @@ void PeerDiscovery::advance() {
   if (agreement_->decided()) send_go_to_all();
 }
 
-/// Before join() returns, so that a member which runs cannot die without having told (SHM-G3).
+/// Called before join() returns, so that a member that runs cannot die without having told the
+/// others (SHM-G3).
 void PeerDiscovery::send_go_to_all() {
   Packet go;
   go.type = PacketType::go;

@@ -10,17 +10,17 @@
 #include "fabric/shm/start_agreement.hpp"
 #include "fabric/stepped_join.hpp"
 
-/// Finding the other members on this host. Each claims its rank's address and listens there,
-/// connects to all lower ranks, and lets Agreement decide when the group is complete.
+/// Finds the other members on this host. Each member claims its rank's address and listens there,
+/// connects to all lower ranks, and lets a StartAgreement decide when the group is complete.
 namespace dunlin::shm {
 
 class PeerDiscovery {
  public:
   explicit PeerDiscovery(const JoinOptions& options);
-  /// Goes on; the attachment once all members are here, and nothing after that. Error names the
-  /// members that did not come in time.
+  /// Makes progress; returns the attachment once all members are here, and nothing after that.
+  /// Throws Error that names the members that did not come in time.
   [[nodiscard]] std::optional<Attachment> poll();
-  /// For what, until then.
+  /// What poll() waits for.
   [[nodiscard]] Awaited awaited() const;
   /// The members that are not here yet, and the state of each.
   [[nodiscard]] std::string missing_members() const;
@@ -31,21 +31,21 @@ class PeerDiscovery {
     Counterpart who;
   };
 
-  // Claiming a rank (claim.cpp).
+  // These are in claim.cpp.
   [[nodiscard]] bool claim_rank();
   void outlast_the_dying(std::uint64_t now_ns);
   [[nodiscard]] bool claim_one_of_those_wanted();
   [[noreturn]] void throw_taken() const;
   void make_base();
 
-  // All together (rendezvous.cpp).
+  // These are in peer_discovery.cpp.
   void step();
   void advance();
   void send_go_to_all();
   [[nodiscard]] Attachment finish();
   [[noreturn]] void throw_incomplete() const;
 
-  // Getting to know the others (greeting.cpp).
+  // These are in greeting.cpp.
   void connect_to_lower();
   void connect_to(Rank rank);
   void probe_higher();
@@ -69,21 +69,21 @@ class PeerDiscovery {
   Identity self_;
   Access access_;
   std::uint32_t timeout_ms_;
-  std::uint64_t deadline_ns_;  // for a rank; once we have one, for the others
+  std::uint64_t deadline_ns_;  // for a rank; then for the others
 
   std::vector<Rank> wanted_;
   std::uint64_t grace_until_ns_;
   std::uint64_t next_claim_ns_ = 0;
-  std::optional<std::vector<pid_t>> holders_;  // of the wanted ranks, when the grace was over
+  std::optional<std::vector<pid_t>> holders_;  // of wanted ranks, after the grace time
   bool some_are_dying_ = true;
   Descriptor listener_;
   Descriptor bell_;
   OwnMapping base_;
   std::vector<Link> links_;
-  std::vector<std::string> notes_;           // by rank: the fate of a member that came and is gone
-  std::vector<Arrival> arrivals_;            // connected, and not identified yet
-  std::vector<Descriptor> probes_;           // by rank
-  std::optional<StartAgreement> agreement_;  // once we have a rank
+  std::vector<std::string> notes_;  // by rank: what became of a member that came and is gone
+  std::vector<Arrival> arrivals_;   // connected, but not identified yet
+  std::vector<Descriptor> probes_;  // by rank
+  std::optional<StartAgreement> agreement_;  // set once we have a rank
   std::uint64_t next_try_ns_ = 0;
   std::uint64_t try_interval_ns_;
   std::uint64_t next_probe_ns_ = 0;

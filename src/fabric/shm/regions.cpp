@@ -23,7 +23,7 @@ std::span<std::byte> ShmBackend::map(RegionId id, const LocalRegion& region) {
   return segments_[id.index]->mapping->memory();
 }
 
-/// What rests in late_ may be what is missing.
+/// Makes a segment; if there is no memory, frees what rests in late_, and tries again.
 OwnMapping ShmBackend::make_segment(const MappingInfo& info) {
   try {
     return create_mapping(info, access_.group);

@@ -72,7 +72,7 @@ void ShmBackend::start() {
   attend_soon();
 }
 
-/// False if its socket cannot be watched.
+/// Attaches a peer; false if its socket cannot be watched.
 bool ShmBackend::attach(Rank rank) {
   Link& link = contacts_[rank].link;
   if (rank == self_.rank)
@@ -101,11 +101,11 @@ ShmBackend::~ShmBackend() {
     if (contact.parting) shutdown(contact.parting.get(), SHUT_RDWR);
     if (!contact.link.socket) continue;
     static_cast<void>(send_packet(contact.link.socket.get(), goodbye));
-    shutdown(contact.link.socket.get(), SHUT_RDWR);  // even if a child process holds it open
+    shutdown(contact.link.socket.get(), SHUT_RDWR);  // works even if a child process holds it open
   }
 }
 
-/// The newcomers call at the listener (FAB-G2).
+/// Makes room for newcomers, which call at the listener (FAB-G2).
 void ShmBackend::admit(const Admission& admission) {
   const std::uint64_t of_members =
       std::uint64_t{kDescriptorsOfAMember} * (living_ + admission.newcomers.size());
@@ -123,8 +123,9 @@ std::string ShmBackend::detail_of(Rank peer) const {
   return pid == 0 ? std::string() : " (pid " + std::to_string(pid) + ")";
 }
 
-/// From here on nothing of this process writes to the peer's memory, and the peer is told so. One
-/// that was expelled may be alive and well, and is listened to until it says the same (fence()).
+/// Parts with a peer: from here on nothing of this process writes to its memory, and the peer is
+/// told so. A peer that was expelled may be alive, and is listened to until it says the same
+/// (fence()).
 void ShmBackend::part(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   contact.parted_ns = now_ns();
@@ -133,13 +134,13 @@ void ShmBackend::part(Rank peer) noexcept {
   static_cast<void>(send_packet(contact.link.socket.get(), farewell));
   const bool is_heard = core().expelled(peer) && !core().touches_nothing(peer);
   shutdown(contact.link.socket.get(), is_heard ? SHUT_WR : SHUT_RDWR);
-  if (core().touches_nothing(peer)) contact.process.close();  // no need to fence it
+  if (core().touches_nothing(peer)) contact.process.close();  // need not be fenced
   if (!is_heard) return core().sleeper().forget(contact.link.socket.get());
   contact.parting = std::move(contact.link.socket);
 }
 
-/// Messages that the peer has sent before may still be in its ring: the core has it drained first,
-/// or drops them.
+/// Closes the link. Messages that the peer has sent before may still be in its ring: the core has
+/// the ring drained first, or drops them.
 void ShmBackend::close(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   if (attention_[peer].base != nullptr || contact.key == 0) --living_;
@@ -149,7 +150,7 @@ void ShmBackend::close(Rank peer) noexcept {
   outgoing_ -= contact.outgoing.size();
   contact.outgoing.clear();
   if (contact.link.socket) part(peer);
-  // What it has said is still to be read, or dropped.
+  // What the peer has sent is still to be read, or dropped.
   contact.link = Link{.inbox = std::move(contact.link.inbox), .pid = contact.link.pid};
   give_back_ring(contact);
   mark_failed(peer);

@@ -23,7 +23,7 @@ namespace dunlin::shm {
 
 [[nodiscard]] std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment);
 
-/// The core's sleeper uses these names for its descriptors, besides the peers' sockets by rank.
+/// The tags of the core's sleeper for these descriptors, besides the peers' sockets by rank.
 inline constexpr std::uint64_t kListenerTag = kMaxRanks;
 inline constexpr std::uint64_t kArrivalTag = kMaxRanks + 1;
 
@@ -46,11 +46,11 @@ class ShmBackend final : public FabricBackend {
       return;
     handle_arrivals();
   }
-  /// A newcomer that has just been admitted is reached by another backend.
+  /// Says that another backend reaches a newcomer that has just been admitted.
   void leave_elsewhere(Rank newcomer) noexcept { contacts_[newcomer].key = 0; }
-  /// The same of a peer that has failed: tells observers.
+  /// Tells observers that a peer that another backend reaches has failed.
   void mark_failed(Rank peer) noexcept;
-  /// The segment of a region of our own.
+  /// The segment of a region of this member.
   [[nodiscard]] const std::shared_ptr<const OwnMapping>& segment_of(RegionId id) const noexcept {
     return segments_[id.index];
   }
@@ -89,36 +89,36 @@ class ShmBackend final : public FabricBackend {
   [[nodiscard]] std::uint64_t next_duty_ns() const noexcept override;
 
  private:
-  /// Memory of a peer that operations may reach; no bytes: none.
+  /// Memory of a peer that operations may reach; no bytes: there is none.
   struct Target {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
   };
-  /// Some cache lines more than there are regions, for no power of two: the targets of one region
-  /// at all peers, which a batch reads in turn, would share a set of the cache.
+  /// There are some cache lines more than regions, to avoid a power of two: otherwise the targets
+  /// of one region at all peers, which a batch reads in turn, would share a set of the cache.
   static constexpr std::size_t kTargetsOfAPeer = kMaxRegions + 12;
-  /// How to reach a member between operations; no base: it has failed.
+  /// How to reach a member between operations; null base: it has failed.
   struct Attention {
     BaseMapping* base = nullptr;
     int bell = -1;
     bool needs_fence = false;
-    MessageRing* ring = nullptr;  // of its, for our messages
+    MessageRing* ring = nullptr;  // in its memory, for our messages
     MessageSender sender = {};
   };
   struct Outgoing {
     Packet packet;
-    std::shared_ptr<const OwnMapping> segment;  // to send along; may be none
+    std::shared_ptr<const OwnMapping> segment;  // sent along; may be null
   };
   struct Contact {
     Link link;
-    std::uint64_t key = 0;        // of its admission, until it has come
-    MessageRing* ring = nullptr;  // of ours, for its messages; null: it has not come
+    std::uint64_t key = 0;        // the key of its admission, until it has come
+    MessageRing* ring = nullptr;  // in our memory, for its messages; null: it has not come
     Descriptor process;           // by which it can be killed, and its end seen
-    Descriptor parting;           // of a peer that was expelled, until its last word
+    Descriptor parting;           // of an expelled peer, until its last word
     std::uint64_t parted_ns = 0;  // when its connection was closed
-    bool hung_up = false;         // by the peer, or by the end of its process
+    bool hung_up = false;         // the peer hung up, or its process ended
     MessageReceiver receiver;
-    std::uint64_t messages_until = UINT64_MAX;  // in its ring; less once it has failed
+    std::uint64_t messages_until = UINT64_MAX;  // less once it has failed
     std::deque<Outgoing> outgoing;
   };
 
@@ -130,24 +130,24 @@ class ShmBackend final : public FabricBackend {
   [[nodiscard]] bool attach(Rank rank);
   void part(Rank peer) noexcept;
 
-  // operations.cpp
+  // These are in operations.cpp.
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
   void wake_if_asleep(const Attention& peer) noexcept;
   void ring(const Attention& peer, std::uint64_t sleep) noexcept;
 
-  // messages.cpp
+  // These are in messages.cpp.
   void handle_pending();
   void mark_messages(Rank to) noexcept;
   static void give_back_ring(Contact& contact) noexcept;
 
-  // regions.cpp
+  // These are in regions.cpp.
   [[nodiscard]] OwnMapping make_segment(const MappingInfo& info);
   void take_announcement(Rank from, Received& received);
   [[nodiscard]] Target& target(Rank peer, RegionId id) noexcept {
     return targets_[peer * kTargetsOfAPeer + id.index];
   }
 
-  // control.cpp
+  // These are in control.cpp.
   void read_control();
   void read_packets(Rank from);
   void handle_packet(Rank from, Received& received);
@@ -162,41 +162,41 @@ class ShmBackend final : public FabricBackend {
   [[nodiscard]] bool answer(Arrival& arrival);
   void take_newcomer(Arrival& arrival, Received& received);
 
-  // watch.cpp
+  // These are in watch.cpp.
   std::size_t poll_slowly() noexcept;
   void handle_arrivals() noexcept;
   void look_at_clock();
   void look_soon() noexcept;
   void watch();
 
-  // The data path's.
-  std::uint64_t* pending_;  // of our base segment
+  // These belong to the data path.
+  std::uint64_t* pending_;  // in our base segment
   std::uint32_t polls_until_ticks_ = 1;
   std::uint32_t members_;
   std::vector<Target> targets_;       // by peer and region
   std::vector<Attention> attention_;  // by rank
 
-  // Watching and waiting.
+  // These belong to watching and waiting.
   BaseMapping* own_;
   TickTimer look_timer_;  // until the next look at the clock
   std::uint64_t last_watch_ns_;
   std::uint64_t heartbeats_ = 0;
   bool watch_now_ = false;
-  std::uint64_t sleeps_ = 0;  // the number of the last one
+  std::uint64_t sleeps_ = 0;  // the number of the last sleep
 
-  // Control.
+  // These belong to the control packets.
   Identity self_;
   Access access_;
   Descriptor listener_;
-  int bell_;  // the core's
+  int bell_;  // owned by the core
   OwnMapping base_;
   std::vector<Contact> contacts_;  // by rank
   std::vector<Arrival> arrivals_;
-  std::uint64_t listen_again_ns_ = UINT64_MAX;               // there were no descriptors
+  std::uint64_t listen_again_ns_ = UINT64_MAX;               // set if there were no descriptors
   std::vector<std::shared_ptr<const OwnMapping>> segments_;  // by region
-  std::size_t outgoing_ = 0;                                 // packets that wait, to all
+  std::size_t outgoing_ = 0;                                 // packets that wait for any peer
   LateRelease late_;
-  std::vector<Rank> elsewhere_;  // of those that the fabric began with
+  std::vector<Rank> elsewhere_;  // among founding members
   std::uint32_t living_;
 };
 

@@ -13,7 +13,7 @@
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
-/// Listeners on one host: addresses with numbers. A leader takes the first that is free, so a
+/// The listeners of one host: addresses with numbers. A leader takes the first that is free, so a
 /// process that was stopped may keep its own; a joiner tries all. The two then meet in a fabric of
 /// their own, under a unique name, so neither blocks other members if it goes no further.
 namespace dunlin::shm {
@@ -57,9 +57,9 @@ class ShmAccept final : public SteppedJoin {
       if (std::unique_ptr<Fabric> made = pair_->poll()) return made;
       if (receive_packet(joiner_.get()).kind == Received::Kind::nothing_yet) return nullptr;
     } catch (const Error&) {
-      if (read_clock_ns(CLOCK_MONOTONIC) < until_ns_) throw;  // it is us who cannot
+      if (read_clock_ns(CLOCK_MONOTONIC) < until_ns_) throw;  // the fault is ours
     }
-    pair_.reset();  // the joiner has gone, or was stopped: others wait
+    pair_.reset();  // the joiner has gone, or was stopped
     joiner_.close();
     return nullptr;
   }
@@ -92,7 +92,7 @@ class ShmAccept final : public SteppedJoin {
       Packet ticket;
       ticket.type = PacketType::ticket;
       ticket.value = now_ns;
-      if (send_packet(joiner.get(), ticket) != Sent::whole) continue;  // it has not waited
+      if (send_packet(joiner.get(), ticket) != Sent::whole) continue;  // the joiner has not waited
       joiner_ = std::move(joiner);
       until_ns_ = now_ns + kConnectNs;
       pair_ = begin_pair(options_, ticket.value, 0);
@@ -115,9 +115,9 @@ class ShmAccept final : public SteppedJoin {
   JoinOptions options_;
   Access access_;
   Descriptor listener_;
-  Descriptor joiner_;  // the peer that we meet,
+  Descriptor joiner_;  // the peer that this member meets,
   std::unique_ptr<PendingJoin> pair_;
-  std::uint64_t until_ns_ = 0;  // which must not take longer
+  std::uint64_t until_ns_ = 0;  // and the time limit for that
 };
 
 class ShmConnect final : public SteppedJoin {
@@ -178,7 +178,7 @@ class ShmConnect final : public SteppedJoin {
                   " of the control protocol, and this process " + std::to_string(kProtocolVersion) +
                   ". All members must use the same release of Dunlin");
     if (received.kind != Received::Kind::packet || received.packet.type != PacketType::ticket)
-      return candidate.close();  // it has closed, or is none
+      return candidate.close();  // it has closed, or is no leader
     listener_ = std::move(candidate);
     for (Descriptor& other : listeners_) other.close();
     until_ns_ = read_clock_ns(CLOCK_MONOTONIC) + kConnectNs;
@@ -202,7 +202,7 @@ class ShmConnect final : public SteppedJoin {
   JoinOptions options_;
   Access access_;
   std::vector<Descriptor> listeners_;  // by number: where we have connected
-  Descriptor listener_;                // whose ticket we have
+  Descriptor listener_;                // the listener whose ticket we have
   std::unique_ptr<PendingJoin> pair_;
   std::uint64_t until_ns_;
   std::uint64_t next_try_ns_ = 0;

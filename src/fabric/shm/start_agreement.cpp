@@ -5,7 +5,7 @@
 namespace dunlin::shm {
 namespace {
 
-/// Each round that was reported and came to nothing cost the life of a member; far fewer matter.
+/// Each round that was reported and failed cost the life of a member; so far fewer rounds matter.
 constexpr std::size_t kRememberedRounds = 64;
 
 std::uint64_t hash_of(const StartAgreement::Incarnations& incarnations) noexcept {

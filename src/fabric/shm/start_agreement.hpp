@@ -23,7 +23,7 @@ namespace dunlin::shm {
 
 class StartAgreement {
  public:
-  using Incarnations = std::vector<std::uint64_t>;  // by rank; 0: not here
+  using Incarnations = std::vector<std::uint64_t>;  // by rank; 0: that member is not here
 
   StartAgreement(Rank self, std::uint64_t incarnation, std::uint32_t members);
 
@@ -34,7 +34,7 @@ class StartAgreement {
 
   /// The round to report to rank 0 now, if it was not reported before.
   [[nodiscard]] std::optional<std::uint64_t> take_report();
-  /// The members of the decided round, once there is one.
+  /// The members of the decided round; null: there is none yet.
   [[nodiscard]] const Incarnations* decided() const noexcept;
   [[nodiscard]] std::uint64_t decided_round() const noexcept;
 
@@ -53,7 +53,7 @@ class StartAgreement {
   Incarnations present_;
   std::vector<std::uint64_t> reports_;  // rank 0: the last round that each member reported
   std::vector<Round> reported_;         // the latest last
-  bool report_is_out_ = false;          // for the members that are present
+  bool report_is_out_ = false;          // whether the present members were reported
   std::optional<Round> decided_;
 };
 

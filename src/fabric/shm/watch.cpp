@@ -37,7 +37,8 @@ void ShmBackend::handle_arrivals() noexcept {
   if (core().has_duties()) core().perform_duties();
 }
 
-/// Polls that are far apart all look; only those of which several fit between two looks skip some.
+/// Looks at the clock. Polls that are far apart all look; if several polls fit between two looks,
+/// some are skipped.
 void ShmBackend::look_at_clock() {
   const std::uint64_t ticks = read_ticks();
   if (!look_timer_.over(ticks)) {
@@ -50,7 +51,7 @@ void ShmBackend::look_at_clock() {
   if (watch_now_ || core().recent_ns() - last_watch_ns_ >= kWatchIntervalNs) watch();
 }
 
-/// The next poll() does.
+/// Makes the next poll() look.
 void ShmBackend::look_soon() noexcept {
   polls_until_ticks_ = 1;
   look_timer_.expire();
@@ -71,7 +72,8 @@ void ShmBackend::beat() noexcept {
   memory::store(own_->last_watch_ns, last_watch_ns_);
 }
 
-/// A member that died while the group was forming has none, and fails in this very poll.
+/// The peer's heartbeats. A member that died while the group was forming has none, and fails in
+/// this poll.
 std::uint64_t ShmBackend::signs_of_life(Rank peer) const noexcept {
   const BaseMapping* const base = attention_[peer].base;
   return base == nullptr ? 0 : memory::load(base->heartbeats);
@@ -82,14 +84,14 @@ std::uint64_t ShmBackend::signs_of_life(Rank peer) const noexcept {
 std::uint64_t ShmBackend::now_ns() const noexcept { return read_clock_ns(CLOCK_MONOTONIC); }
 
 void ShmBackend::arm() noexcept {
-  memory::exchange(&own_->sleeping, ++sleeps_);  // a full fence, for the writers that fence, too
+  memory::exchange(&own_->sleeping, ++sleeps_);  // a full fence, also for writers that fence
   if (self_.has_barriers) barrier_on_all_processors();
 }
 
 void ShmBackend::disarm(bool only_rung) noexcept {
   memory::store(own_->sleeping, 0);
-  look_soon();                        // the time that recent_ns() gives is that of before the sleep
-  if (!only_rung) watch_now_ = true;  // a peer's word, its death, or our own heartbeat
+  look_soon();                        // recent_ns() is from before the sleep
+  if (!only_rung) watch_now_ = true;  // a peer's packet, its death, or our heartbeat
 }
 
 bool ShmBackend::may_wait() noexcept { return memory::load(own_->sleeping) != 0; }

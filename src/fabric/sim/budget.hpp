@@ -27,10 +27,10 @@ class Budget {
     used_ = 0;
   }
 
-  /// Whether a sender was refused, and not told since that there is more.
+  /// Whether a sender was refused, and has not been told since that there is more.
   [[nodiscard]] bool wanted() const noexcept { return wanted_; }
   void told() noexcept { wanted_ = false; }
-  /// When the next amount comes back, as far as that is known; kNever if it is not.
+  /// When the next amount comes back; kNever if that is not known.
   [[nodiscard]] Ticks next_return() const noexcept {
     return returns_.empty() ? kNever : returns_.front().at;
   }

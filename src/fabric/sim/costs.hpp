@@ -8,12 +8,12 @@
 
 namespace dunlin::sim {
 
-/// A profile's figures in ticks, once and for all.
+/// A profile's figures in ticks, which are computed once.
 struct Costs {
   explicit Costs(const Profile& p);
 
   Ticks write_latency;
-  Ticks read_half;  // of a round trip; acknowledgements take as long
+  Ticks read_half;  // half of a round trip; an acknowledgement takes as long
   Ticks atomic_half;
   Ticks message_latency;
   Ticks nic_gap;
@@ -25,11 +25,11 @@ struct Costs {
   std::size_t packet_bytes;
   double jitter;
 
-  /// How long so many bytes take on a wire that is `pace` times as slow as a port.
+  /// How long that many bytes take on a wire that is `pace` times as slow as a port.
   [[nodiscard]] Ticks on_wire(std::size_t bytes, double pace = 1.0) const noexcept {
     return rounded(static_cast<double>(bytes) * ticks_per_byte * pace);
   }
-  /// From the first byte of so many to the last.
+  /// The time from the first of that many bytes to the last.
   [[nodiscard]] Ticks to_last(std::size_t bytes, double pace) const noexcept {
     return bytes == 0 ? 0 : on_wire(bytes - 1, pace);
   }

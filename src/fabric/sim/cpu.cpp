@@ -64,7 +64,7 @@ void Cpu::on_round() {
   requested_ = kNever;
   woken_in_round_ = false;
   in_round_ = true;
-  std::size_t progress = 1;  // of a round that ends with an exception
+  std::size_t progress = 1;  // counts for a round that ends with an exception
   try {
     progress = actions_.empty() ? run_polls() : run_actions();
   } catch (...) {
@@ -90,7 +90,7 @@ void Cpu::spin_from(Ticks begin) {
   if (requested_ != kNever) wake_by(requested_);
 }
 
-/// Actions run before the polls, in a round of their own: it never counts as fruitless.
+/// Runs actions before the polls, in a round of their own, which never counts as fruitless.
 std::size_t Cpu::run_actions() {
   const std::size_t present = actions_.size();
   for (std::size_t i = 0; i < present; ++i) {
@@ -104,11 +104,11 @@ std::size_t Cpu::run_actions() {
 std::size_t Cpu::run_polls() {
   std::size_t progress = 0;
   for (std::size_t i = 0; i < polls_.size() && !stopped_; ++i)
-    if (i >= detached_) progress += polls_[i]();  // or else the program has gone in this very round
+    if (i >= detached_) progress += polls_[i]();  // otherwise the program went in this round
   return progress;
 }
 
-/// A pause in the middle of a round, or of a fruitless one, delays its end.
+/// Pauses the processor. A pause in the middle of a round, or of a fruitless one, delays its end.
 Ticks Cpu::pause(Ticks duration) {
   const Ticks until = saturating_add(timeline_.now, duration);
   const Ticks former = std::max(paused_until_, timeline_.now);
@@ -120,7 +120,7 @@ Ticks Cpu::pause(Ticks duration) {
   return longer;
 }
 
-/// The fruitless round that is under way ends at the old speed.
+/// Changes the speed; a fruitless round that is under way ends at the old speed.
 void Cpu::slow(double factor) {
   const Ticks next = next_spin(timeline_.now);
   period_ = scaled(period_, factor / slowness_);

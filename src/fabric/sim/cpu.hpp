@@ -27,7 +27,7 @@ class Cpu {
   Cpu(Timeline& timeline, Rank rank, Ticks least_round)
       : timeline_(timeline), rank_(rank), least_round_(least_round) {}
 
-  // The program. An empty one takes no part in time.
+  // These are about the program. A node without a program takes no part in time.
   void attach(std::function<std::size_t()> poll);
   void detach_all();
   void run_soon(std::function<void()> action);
@@ -39,14 +39,14 @@ class Cpu {
   void spend(double ns) noexcept { clock_ = clock() + ticks(ns * slowness_); }
   [[nodiscard]] Ticks cost(double ns) const noexcept { return ticks(ns * slowness_); }
 
-  /// Something that a poll would notice is there from `at` on (not before now).
+  /// Says that something that a poll would notice is there from `at` on (not before now).
   void wake(Ticks at);
-  /// Asks for a round at `deadline`, or earlier; used up by the next one.
+  /// Asks for a round at `deadline`, or earlier; the next round uses that up.
   void wake_by(Ticks deadline);
 
-  /// Returns by how much that is longer than pauses that were known.
+  /// Pauses the node; returns by how much this pause is longer than those that were known.
   Ticks pause(Ticks duration);
-  /// Nothing else can begin before; as a pause that has been accounted for.
+  /// Nothing else can begin before that moment, as in a pause that has been accounted for.
   void busy_until(Ticks moment) noexcept { paused_until_ = std::max(paused_until_, moment); }
   void stop() noexcept { stopped_ = true; }
   void slow(double factor);
@@ -54,7 +54,7 @@ class Cpu {
   [[nodiscard]] bool paused() const noexcept { return paused_until_ > timeline_.now; }
   [[nodiscard]] bool computes() const noexcept { return !stopped_ && !paused(); }
 
-  // Occurrences.
+  // These handle occurrences.
   void on_round();
   void on_wake();
 
@@ -69,17 +69,17 @@ class Cpu {
 
   Timeline& timeline_;
   Rank rank_;
-  Ticks least_round_;  // of a round that spends nothing: time must go on
+  Ticks least_round_;  // for a round that spends nothing: time must go on
   std::deque<std::function<std::size_t()>> polls_;
   std::deque<std::function<void()>> actions_;
   Ticks clock_ = 0;
   Ticks paused_until_ = 0;
   Ticks origin_ = 0;
   Ticks period_ = 0;
-  Ticks requested_ = kNever;     // by wake_by(), since the last round began
+  Ticks requested_ = kNever;     // wake_by() since the last round began
   Ticks wake_pending_ = kNever;  // the earliest `wake` occurrence on its way
   double slowness_ = 1.0;
-  std::size_t detached_ = 0;  // of the first polls_, to be dropped after the round
+  std::size_t detached_ = 0;  // how many of the first polls_ to drop after the round
   bool scheduled_ = false;
   bool in_round_ = false;
   bool woken_in_round_ = false;

@@ -15,8 +15,8 @@ class SimBackend;
 
 struct Link;
 
-/// A node's place in a fabric, numbered over all fabrics of a world. The first fabric's are its
-/// ranks.
+/// A node's place in a fabric, numbered over all fabrics of a world. In the first fabric, the
+/// numbers are the ranks.
 using EndpointId = std::uint32_t;
 inline constexpr EndpointId kNoEndpoint = UINT32_MAX;
 
@@ -34,13 +34,13 @@ struct EndpointFacts {
   Rank node = 0;
   Rank rank = 0;
   std::shared_ptr<Roster> roster = {};
-  std::size_t slot = 0;           // in the roster
-  std::vector<Link*> links = {};  // to the peers, by slot; made when first used
-  SimBackend* fabric = nullptr;   // null: not formed yet, or gone
-  bool entered = false;           // a newcomer that has begun
+  std::size_t slot = 0;           // index in the roster
+  std::vector<Link*> links = {};  // links to the peers, by slot; made when first used
+  SimBackend* fabric = nullptr;   // null: the fabric is not formed yet, or gone
+  bool entered = false;           // whether a newcomer has begun to enter
   bool gone = false;
   FlightList early = {};        // arrived before the fabric was formed
-  std::vector<Rank> left = {};  // members that left before it was
+  std::vector<Rank> left = {};  // members that left before the fabric was formed
 };
 
 }  // namespace dunlin::sim

@@ -2,7 +2,7 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// Nodes, what is between them, and their places in the fabrics.
+/// Nodes, the paths between them, and their places in the fabrics.
 namespace dunlin::sim {
 
 void Network::add_node() {
@@ -61,7 +61,7 @@ void Network::endpoint(EndpointId endpoint, SimBackend& fabric) {
   endpoints_[endpoint].fabric = &fabric;
 }
 
-/// A node that has failed meanwhile is silent from now on.
+/// Sets the fabric of an endpoint late. A node that has failed meanwhile is silent from now on.
 void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   EndpointFacts& facts = endpoints_[endpoint];
   facts.fabric = &fabric;
@@ -73,8 +73,8 @@ void Network::endpoint_late(EndpointId endpoint, SimBackend& fabric) {
   });
 }
 
-/// What it has posted goes on as far as its NIC can: the NIC has the bytes, and no caller asks for
-/// results.
+/// Takes an endpoint out. What it has posted goes on as far as its NIC can: the NIC has the bytes,
+/// and no caller asks for results.
 void Network::leave(EndpointId endpoint) {
   pool_.for_each_of(endpoint, [&](Flight& flight) {
     flight.completion = nullptr;
@@ -106,7 +106,7 @@ bool Network::unreachable(const Flight& flight) {
   return nic(end).dead() || wire_of(flight).broken || endpoints_[end].gone;
 }
 
-/// To the fabric; or to the endpoint, for the fabric that is to come.
+/// Hands an arrival to the fabric; or to the endpoint, for the fabric that is to come.
 void Network::hand_over(Flight& flight) {
   EndpointFacts& target = endpoints_[flight.to];
   if (target.fabric != nullptr) {

@@ -74,8 +74,8 @@ void SimEntry::meet(Rank peer) {
   try_to_meet(peer, world_.timeline.now);
 }
 
-/// Both ways must be open at the beginning and at the end of a round trip, and both programs have
-/// to answer. `since`: the NICs have not reached each other from then on.
+/// Tries to meet a peer: both directions must be open at the beginning and at the end of a round
+/// trip, and both programs have to answer. `since` is when the NICs began not to reach each other.
 void SimEntry::try_to_meet(Rank peer, Ticks since) {
   const Rank there = world_.network.node_of(endpoints_[peer]);
   const bool began_well = world_.network.can_meet(node_, there);
@@ -99,7 +99,8 @@ void SimEntry::try_to_meet(Rank peer, Ticks since) {
   });
 }
 
-/// A member that has admitted this newcomer takes it in; another newcomer only has to be there.
+/// Asks a peer: a member that has admitted this newcomer takes it in; another newcomer only has to
+/// be there.
 SimEntry::Answer SimEntry::ask(Rank peer) const {
   const EndpointId endpoint = endpoints_[peer];
   if (!world_.cpu(world_.network.node_of(endpoint)).computes()) return Answer::not_yet;
@@ -130,7 +131,7 @@ std::unique_ptr<Fabric> SimEntry::poll() {
   return make_sim_fabric(world_, group_, *entry_, endpoints_);
 }
 
-/// Empty as long as it may still come in.
+/// Why the newcomer cannot come in; empty as long as it may still do so.
 std::string SimEntry::why_not() const {
   const std::vector<Rank>& left = world_.network.left_early(endpoint_);
   if (!left.empty()) return member_text(*entry_, left.front()) + " has left";

@@ -18,7 +18,7 @@ namespace dunlin::sim {
 
 struct Simulation;
 
-/// The node whose PendingEntry::endpoint() this is. Throws Error.
+/// The node of the endpoint that PendingEntry::endpoint() returned. Throws Error.
 [[nodiscard]] Rank node_at(const Simulation& world, std::span<const std::byte> endpoint);
 
 class SimEntry final : public PendingEntry {
@@ -31,10 +31,10 @@ class SimEntry final : public PendingEntry {
   [[nodiscard]] std::string missing() const override;
 
  private:
-  /// The part of it that the events of the world refer to, also when it is gone.
+  /// The part of an entry to which the events of the world refer, also when the entry is gone.
   struct Awaited {
     bool given_up = false;
-    std::vector<Rank> missing;  // ranks that it has not met
+    std::vector<Rank> missing;  // ranks that the newcomer has not met
     std::string fault;
   };
   void meet(Rank peer);
@@ -46,7 +46,7 @@ class SimEntry final : public PendingEntry {
 
   Simulation& world_;
   Rank node_;
-  std::optional<Entry> entry_;  // once it has begun
+  std::optional<Entry> entry_;  // set once it has begun
   std::string group_;
   Endpoints endpoints_;  // by rank
   EndpointId endpoint_ = kNoEndpoint;

@@ -28,7 +28,7 @@ enum class Happening : std::uint8_t {
 /// run depends on nothing but its inputs.
 struct Occurrence {
   Ticks time;
-  std::uint64_t order;  // sequence number, then the kind in the lowest bits
+  std::uint64_t order;  // sequence number; the lowest bits are the kind
   union {
     std::uint64_t subject;
     Flight* flight;
@@ -65,8 +65,8 @@ class EventQueue {
   }
 
  private:
-  /// Without a branch: which of two is the earlier is a coin toss. (28 nodes counting to 10,000
-  /// took 2.4 s of CPU time with std::pop_heap, and 2.1 s so.)
+  /// Whether `a` is earlier, computed without a branch: the answer is a coin toss. (28 nodes
+  /// counting to 10,000 took 2.4 s of CPU time with std::pop_heap, and 2.1 s so.)
   static bool earlier(const Occurrence& a, const Occurrence& b) noexcept {
     return static_cast<bool>(
         static_cast<unsigned>(a.time < b.time) |
@@ -80,7 +80,7 @@ class EventQueue {
     heap_.push_back(next);
     rise(heap_.size() - 1, next);
   }
-  /// Puts `what` into the hole, or above.
+  /// Puts `what` into the hole, or further up.
   void rise(std::size_t hole, const Occurrence& what) noexcept {
     while (hole > 0 && earlier(what, heap_[(hole - 1) / 2])) {
       heap_[hole] = heap_[(hole - 1) / 2];

@@ -10,7 +10,8 @@ namespace dunlin::sim {
 
 // --- flights that cannot go on -------------------------------------------------------------------
 
-/// Its sender's NIC repeats it until the link is healed, or it has waited too long.
+/// Stalls a flight: its sender's NIC repeats it until the link is healed, or it has waited too
+/// long.
 void Network::stall(Flight& flight) {
   if (nic(flight.from).dead() || flight.dead || flight.kind == FlightKind::notice)
     return retire(flight);
@@ -71,7 +72,8 @@ void Network::retry_stalled(Link& wire) {
 
 // --- giving up -----------------------------------------------------------------------------------
 
-/// The sender has given it up: it completes with an error, and its holder drops it.
+/// Fails a flight that its sender has given up: it completes with an error, and its holder drops
+/// it.
 void Network::fail(Flight& flight) {
   const bool heard = flight.delivered && !flight.is_operation();
   if (flight.dead || heard) return;
@@ -149,7 +151,7 @@ void Network::on_silence(std::uint64_t subject) {
 
 // --- faults --------------------------------------------------------------------------------------
 
-/// Operations that the CPU would have posted after this moment.
+/// Drops operations that the CPU would have posted after this moment.
 void Network::drop_unsent(Rank node) {
   Nic& sender = nics_[node];
   FlightList unsent = sender.outbox.take_all();
@@ -186,7 +188,7 @@ void Network::crash(Rank node) {
   cpu_changed(node);
 }
 
-/// Arrivals that no program has looked at yet.
+/// Drops arrivals that no program has handled yet.
 void Network::drop_arrived(EndpointId endpoint) {
   EndpointFacts& facts = endpoints_[endpoint];
   FlightList inbox = facts.fabric != nullptr ? facts.fabric->take_inbox() : facts.early.take_all();
@@ -223,7 +225,8 @@ void Network::slow_link(Rank from, Rank to, double factor) {
   slowed.pace = factor / (same_rack ? 1.0 : profile.cross_rack_bandwidth);
 }
 
-/// Without a way back its sender does not hear of it, as of an operation that is not acknowledged.
+/// Frees the sender's room. Without a way back, the sender does not learn of it, as of an operation
+/// that is not acknowledged.
 void Network::message_handled(Flight& message, Ticks at) {
   Link& wire = link(message.from, message.to);
   if (link(message.to, message.from).path.cut) {

@@ -27,24 +27,24 @@ enum class FlightKind : std::uint8_t {
   message,
   announcement,
   withdrawal,
-  notice,   // a completion on its own way back, ahead of its operation's
-  farewell  // the sender's fabric is gone
+  notice,   // a completion on its own way back, ahead of its operation
+  farewell  // says that the sender's fabric is gone
 };
 
 /// The description of a flight, without the bytes that it carries.
 struct FlightFacts {
   FlightKind kind = FlightKind::put;
   Notify when = Notify::locally;
-  bool dead = false;        // given up: its next holder releases it
+  bool dead = false;        // given up: its present holder releases it
   bool captured = false;    // the source's bytes are in data()
-  bool numbered = false;    // `order` is set
+  bool numbered = false;    // whether `order` is set
   bool responding = false;  // a read or atomic on its way back
-  bool delivered = false;   // done at the target; only its acknowledgement is missing
+  bool delivered = false;   // done at the target, but not acknowledged
   bool failed = false;      // the target had no such memory
-  std::uint32_t from = 0;   // endpoints
+  std::uint32_t from = 0;   // endpoint of the sender
   std::uint32_t to = 0;
 
-  std::uint64_t region = 0;  // the target's number for it
+  std::uint64_t region = 0;  // the target's number of the region
   std::uint32_t channel = 0;
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
@@ -58,16 +58,16 @@ struct FlightFacts {
   Ticks ready = 0;          // when the CPU handed it to the NIC
   Ticks sent = 0;           // when the NIC took it: retries count from here
   Ticks left = 0;           // when its first byte entered the path to the other end
-  Ticks begin = 0;          // when its first byte reached the NIC there
+  Ticks begin = 0;          // where it is among the sender's operations to that peer
   double pace = 1.0;        // of its path when it left: all its bytes keep it
   std::uint64_t order = 0;  // its place among the sender's operations to that peer
 
-  std::uint32_t steps_done = 0;     // runs of lines placed
-  std::uint32_t steps_fetched = 0;  // runs of lines read at a read's target
-  std::uint32_t first_step = 0;     // where a shuffled placement begins, and how it goes on
+  std::uint32_t steps_done = 0;     // runs of lines that were placed
+  std::uint32_t steps_fetched = 0;  // runs of lines that were read at a read's target
+  std::uint32_t first_step = 0;     // where a shuffled placement begins
   std::uint32_t stride = 1;
   std::uint32_t pending = 0;  // occurrences in the queue that point here
-  Flight* next = nullptr;     // in a FlightList, or in the pool
+  Flight* next = nullptr;     // the next one in a FlightList, or in the pool
 };
 
 /// One operation on its way through the network, from posting to acknowledgement. Pooled, so that
@@ -78,7 +78,7 @@ struct Flight : FlightFacts {
   [[nodiscard]] std::span<const std::byte> contents() noexcept { return {data(), bytes}; }
   void make_room();
   void forget() noexcept { static_cast<FlightFacts&>(*this) = {}; }
-  std::size_t place = 0;  // in the pool
+  std::size_t place = 0;  // index in the pool
 
   [[nodiscard]] bool is_atomic() const noexcept {
     return kind == FlightKind::compare_swap || kind == FlightKind::fetch_add;
@@ -86,17 +86,17 @@ struct Flight : FlightFacts {
   [[nodiscard]] bool places_bytes() const noexcept {
     return kind == FlightKind::put || kind == FlightKind::write;
   }
-  /// Whether it was posted as an Operation, and so has a queue slot.
+  /// Whether it was posted as an Operation, and so uses a queue slot.
   [[nodiscard]] bool is_operation() const noexcept { return kind <= FlightKind::fetch_add; }
-  /// Whether it must not be seen before what was posted earlier (FAB-F1).
+  /// Whether it must not be seen before operations that were posted earlier (FAB-F1).
   [[nodiscard]] bool is_signal() const noexcept {
     return kind != FlightKind::put && kind != FlightKind::read && kind != FlightKind::notice;
   }
-  /// Whether later signals must wait for it.
+  /// Whether later signals must wait for this flight.
   [[nodiscard]] bool is_ordered() const noexcept {
     return kind != FlightKind::read && kind != FlightKind::notice;
   }
-  /// Bytes of payload on the wire in the direction it now travels.
+  /// Bytes of payload on the wire, in the direction in which the flight now travels.
   [[nodiscard]] std::size_t wire_bytes() const noexcept {
     if (places_bytes() || kind == FlightKind::message) return bytes;
     return kind == FlightKind::read && responding ? bytes : 0;
@@ -115,7 +115,7 @@ class FlightList {
   [[nodiscard]] Flight& front() const noexcept { return *head_; }
   void push_back(Flight& flight) noexcept;
   Flight& pop_front() noexcept;
-  /// Adds it behind all of a lower order.
+  /// Adds the flight behind all flights of a lower order.
   void insert_by_order(Flight& flight) noexcept;
   [[nodiscard]] FlightList take_all() noexcept;
 
@@ -128,7 +128,7 @@ class FlightPool {
  public:
   [[nodiscard]] Flight& take(std::uint32_t from);
   void release(Flight& flight) noexcept;
-  /// Calls `visit` for each flight of `from` in use, in an order that depends on the run alone.
+  /// Calls `visit` for each flight of `from` in use, in an order that only the run determines.
   template <class Visit>
   void for_each_of(std::uint32_t from, Visit visit) {
     for (std::size_t place = 0; place < owners_.size(); ++place)
@@ -139,7 +139,7 @@ class FlightPool {
   static constexpr std::uint32_t kNobody = UINT32_MAX;
 
   std::deque<Flight> all_;
-  std::vector<std::uint32_t> owners_;  // endpoints, in few cache lines; kNobody: not in use
+  std::vector<std::uint32_t> owners_;  // senders, in few cache lines; kNobody: not in use
   Flight* free_ = nullptr;
 };
 

@@ -9,7 +9,7 @@ namespace dunlin::sim {
 
 namespace {
 
-/// Attempts to meet are at least so far apart.
+/// The least time between two attempts to meet.
 constexpr Ticks kLeastRoundTrip = 1000 * kTicksPerNs;
 
 Rank rank_among(const std::vector<Rank>& nodes, Rank node) {
@@ -86,8 +86,8 @@ void PendingFabrics::connect_nodes(const std::shared_ptr<Forming>& forming, Rank
       try_to_meet(forming, rank, other, world_.timeline.now);
 }
 
-/// Both ways must be open at the beginning and at the end of a round trip, and both programs have
-/// to answer. `since`: the NICs have not reached each other from then on.
+/// Tries to meet: both directions must be open at the beginning and at the end of a round trip, and
+/// both programs have to answer. `since` is when the NICs began not to reach each other.
 void PendingFabrics::try_to_meet(const std::shared_ptr<Forming>& forming, Rank one, Rank other,
                                  Ticks since) {
   const Rank here = forming->nodes[one];
@@ -151,7 +151,7 @@ std::unique_ptr<Fabric> SimPendingJoin::poll() {
   return make_sim_fabric(world_, forming_->roster, rank_, Begins::later);
 }
 
-/// Empty as long as it may still be formed.
+/// Why the fabric cannot be formed; empty as long as it may still be.
 std::string SimPendingJoin::why_not() const {
   const std::vector<Rank>& left = world_.network.left_early(forming_->roster->endpoints[rank_]);
   if (!left.empty()) return forming_->who(left.front()) + " has given up";

@@ -21,7 +21,7 @@ struct Forming {
     bool begun = false;
     bool given_up = false;
     std::vector<bool> has_met;  // by rank
-    std::string fault;          // why it cannot go on
+    std::string fault;          // why forming cannot go on
   };
   std::string name;
   std::vector<Rank> nodes;  // by rank
@@ -31,12 +31,12 @@ struct Forming {
   [[nodiscard]] std::string who(Rank rank) const { return "node" + std::to_string(nodes[rank]); }
 };
 
-/// All that are not complete yet.
+/// All fabrics that are not complete yet.
 class PendingFabrics {
  public:
   explicit PendingFabrics(Simulation& world) : world_(world) {}
 
-  /// The node takes its place; the first of them makes the rendezvous. Throws Error.
+  /// Takes the node's place in the fabric; the first node makes the rendezvous. Throws Error.
   [[nodiscard]] std::shared_ptr<Forming> enter(Rank node, const std::string& name,
                                                const std::vector<Rank>& nodes);
 

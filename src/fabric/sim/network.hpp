@@ -26,7 +26,7 @@ struct Path {
   double pace = 1.0;      // time for a byte, as a multiple of a port's
   bool cut = false;
   Ticks wire_free = 0;
-  Ticks last_arrival = 0;  // nothing arrives before it, where placement is ordered
+  Ticks last_arrival = 0;  // nothing arrives before, if placement is ordered
   Ticks receive_free = 0;
 };
 
@@ -35,21 +35,21 @@ struct Link {
   Link(std::uint64_t number, EndpointId sender, EndpointId receiver, Path& between)
       : index(number), from(sender), to(receiver), path(between) {}
 
-  std::uint64_t index;  // over all links of the world
+  std::uint64_t index;  // numbers all links of the world
   EndpointId from;
   EndpointId to;
   Path& path;
-  bool broken = false;  // for good: one end has given the other up
-  bool closed = false;  // it was the sender that has
+  bool broken = false;  // for ever: one end has given the other up
+  bool closed = false;  // whether the sender gave the other up
   bool silent = false;  // no heartbeat comes through
   bool retrying = false;
   std::uint32_t silence_generation = 0;
 
-  FlightList stalled;  // not acknowledged, and no acknowledgement on its way
-  FlightList held;     // signals that arrived before something posted earlier
-  FlightList unheard;  // messages on a channel without a handler yet
+  FlightList stalled;  // not acknowledged, nor about to be
+  FlightList held;     // signals that arrived before an earlier operation
+  FlightList unheard;  // messages on a channel without a handler
   std::uint64_t next_order = 0;
-  std::uint64_t first_missing = 0;  // all of a lower order are placed
+  std::uint64_t first_missing = 0;  // all operations of a lower order are placed
   Ring<char> placed_beyond;         // from first_missing on
 
   Budget slots;
@@ -57,10 +57,10 @@ struct Link {
 };
 
 struct Nic {
-  FlightList outbox;     // posted by the CPU, not sent
-  FlightList responses;  // reads to answer
+  FlightList outbox;     // posted by the CPU, but not sent
+  FlightList responses;  // reads to be answered
   Ticks transmit_free = 0;
-  Ticks transmit_at = kNever;  // of the occurrence that counts
+  Ticks transmit_at = kNever;  // when the transmit occurrence that counts is due
   Ticks receive_free = 0;
   Ticks atomic_free = 0;
   Ticks died_at = kNever;
@@ -75,7 +75,7 @@ class Network {
   explicit Network(Simulation& world);
 
   void add_node();
-  /// For a fabric of these nodes.
+  /// Makes the roster of a fabric of these nodes.
   [[nodiscard]] std::shared_ptr<Roster> add_endpoints(const std::string& name,
                                                       const std::vector<Rank>& nodes);
   /// The endpoint of this rank at this node: the first call makes it.
@@ -86,15 +86,15 @@ class Network {
   [[nodiscard]] bool has_endpoint(EndpointId endpoint) const noexcept {
     return endpoint < endpoints_.size();
   }
-  /// From now on the fabric sits there; late, it gets what has arrived already.
+  /// Says that the fabric is at the endpoint from now on; a late one gets what has arrived already.
   void endpoint(EndpointId endpoint, SimBackend& fabric);
   void endpoint_late(EndpointId endpoint, SimBackend& fabric);
-  /// A newcomer sits there, and will have a fabric when it has met all.
+  /// Says that a newcomer is at the endpoint, and will have a fabric when it has met all.
   void enter(EndpointId endpoint) noexcept { endpoints_[endpoint].entered = true; }
   [[nodiscard]] bool has_entered(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].entered && !endpoints_[endpoint].gone;
   }
-  /// The fabric goes, or was never formed; its peers are told.
+  /// Says that the fabric goes, or was never formed; its peers are told.
   void leave(EndpointId endpoint);
   [[nodiscard]] Rank node_of(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].node;
@@ -102,7 +102,7 @@ class Network {
   [[nodiscard]] Rank rank_of(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].rank;
   }
-  /// Null: not formed yet, or gone.
+  /// The fabric at the endpoint; null: it is not formed yet, or gone.
   [[nodiscard]] SimBackend* fabric_at(EndpointId endpoint) const noexcept {
     return endpoints_[endpoint].fabric;
   }
@@ -116,24 +116,24 @@ class Network {
 
   // --- for fabrics -------------------------------------------------------------------------------
   void post(Flight& flight);
-  /// How many were, so far.
+  /// How many flights have been posted so far.
   [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
-  /// The target's CPU has done with it.
+  /// Says that the target's CPU has handled the message.
   void message_handled(Flight& message, Ticks at);
   void execute_atomic(Flight& atomic);
   void retire(Flight& flight);
-  /// Retires an arrival that is not to be looked at; a caller that waits for its result gets none.
+  /// Retires an arrival that no program is to see; a caller that waits for its result gets none.
   void drop(Flight& flight);
-  /// Books an amount of one of the link's budgets as returned at some moment.
+  /// Books an amount of one of the link's budgets as returned at that moment.
   void give_back(Link& link, Budget& budget, std::uint64_t amount, Ticks at);
   void abandon(EndpointId owner, const Completion& completion);
-  /// The owner's memory is about to be freed.
+  /// Says that the owner's memory is about to be freed.
   void forget_memory(EndpointId owner, std::span<const std::byte> memory);
-  /// The observer gives the peer up: nothing passes between them any more.
+  /// Says that the observer gives the peer up: nothing passes between them any more.
   void close(EndpointId observer, EndpointId peer);
 
   // --- for fabrics that are being formed ---------------------------------------------------------
-  /// Both NICs work, and nothing between them is cut.
+  /// Whether both NICs work, and nothing between them is cut.
   [[nodiscard]] bool can_meet(Rank one, Rank other);
   [[nodiscard]] Ticks round_trip(Rank one, Rank other);
 
@@ -144,7 +144,7 @@ class Network {
   void cut(Rank from, Rank to);
   void heal(Rank from, Rank to);
   void slow_link(Rank from, Rank to, double factor);
-  /// To be called when a node's CPU has stopped, paused or resumed.
+  /// Must be called when a node's CPU has stopped, paused or resumed.
   void cpu_changed(Rank node);
 
   // --- occurrences -------------------------------------------------------------------------------
@@ -163,7 +163,8 @@ class Network {
   void schedule_transmit(Rank node);
   [[nodiscard]] Nic& nic(EndpointId endpoint) { return nics_[endpoints_[endpoint].node]; }
   [[nodiscard]] Cpu& cpu(EndpointId endpoint);
-  /// Those that are gone, too, if something may still come from them.
+  /// Visits all endpoints of the node, also those that are gone if something may still come from
+  /// them.
   template <class Visit>
   void for_each_peer(EndpointId endpoint, Visit visit) {
     const std::shared_ptr<Roster> roster = endpoints_[endpoint].roster;
@@ -175,7 +176,7 @@ class Network {
     const std::size_t slot = endpoints_[to].slot;
     return slot < row.size() && row[slot] != nullptr;
   }
-  /// For each link between the two nodes in this direction, of whatever fabric.
+  /// Visits each link between the two nodes in this direction, in any fabric.
   template <class Visit>
   void for_each_link(Rank from, Rank to, Visit visit);
   [[nodiscard]] bool unreachable(const Flight& flight);
@@ -191,7 +192,7 @@ class Network {
   [[nodiscard]] Ticks now() const noexcept;
   void wake(EndpointId endpoint);
 
-  // nic.cpp
+  // These are in nic.cpp.
   void launch(Flight& flight);
   void respond(Flight& flight);
   void travel(Flight& flight, Ticks latency);
@@ -204,7 +205,7 @@ class Network {
   void acknowledge_later(Flight& flight);
   void complete(Flight& flight);
 
-  // placement.cpp
+  // These are in placement.cpp.
   void step(Flight& flight);
   void step_at_target(Flight& flight);
   void step_at_reader(Flight& flight);
@@ -222,7 +223,7 @@ class Network {
   [[nodiscard]] Run run(const Flight& flight, std::uint32_t index) const noexcept;
   [[nodiscard]] std::uint32_t shuffled(const Flight& flight, std::uint32_t step) const noexcept;
 
-  // faults.cpp
+  // These are in faults.cpp.
   void stall(Flight& flight);
   void stall_all(FlightList flights);
   void drop_arrived(EndpointId endpoint);
@@ -232,13 +233,13 @@ class Network {
   void update_silence(Link& link);
 
   Simulation& world_;
-  bool ordered_;  // placement, by the network itself
-  bool gated_;    // the target's NIC holds signals back until their turn
+  bool ordered_;  // whether the network itself orders placement
+  bool gated_;    // whether the target's NIC holds signals back until their turn
   FlightPool pool_;
   std::uint64_t posted_ = 0;
   std::vector<Nic> nics_;                                  // by node
   std::vector<std::vector<std::unique_ptr<Path>>> paths_;  // by nodes, made when first used
-  std::vector<std::vector<EndpointId>> endpoints_of_;      // by node: all but those that are gone
+  std::vector<std::vector<EndpointId>> endpoints_of_;      // by node, except those that are gone
   std::vector<EndpointFacts> endpoints_;
   std::vector<std::unique_ptr<Link>> links_;  // made when first used
 };

@@ -55,7 +55,7 @@ void Network::post(Flight& flight) {
   schedule_transmit(node_of(flight.from));
 }
 
-/// The source's bytes; a message's are there already.
+/// Takes the source's bytes; a message's bytes are in the flight already.
 void Network::capture(Flight& flight) {
   if (flight.captured || !flight.places_bytes() || flight.bytes == 0) return;
   flight.captured = true;
@@ -81,7 +81,7 @@ void Network::schedule_transmit(Rank node) {
 
 void Network::on_transmit(Rank node) {
   Nic& sender = nics_[node];
-  if (sender.transmit_at != now()) return;  // an earlier one has done its work
+  if (sender.transmit_at != now()) return;  // an earlier occurrence has done this one's work
   sender.transmit_at = kNever;
   const auto due = [this](const FlightList& list) {
     return !list.empty() && list.front().ready <= now();
@@ -153,7 +153,7 @@ void Network::travel(Flight& flight, Ticks latency) {
 
 // --- arriving ------------------------------------------------------------------------------------
 
-/// Waits for the port, where others may be arriving, and for the atomic unit.
+/// Waits for the port, at which other flights may be arriving, and for the atomic unit.
 void Network::arrive(Flight& flight) {
   if (unreachable(flight)) return stall(flight);
   Nic& receiver = nic(heading_for(flight));
@@ -168,7 +168,7 @@ void Network::arrive(Flight& flight) {
     begin = std::max(begin, receiver.atomic_free);
     receiver.atomic_free = begin + costs.nic_gap;
   }
-  // What follows on this wire is placed strictly later, however fast the wire.
+  // The next bytes on this wire are placed strictly later, however fast the wire is.
   const Ticks last_due = begin + costs.to_last(bytes, flight.pace);
   wire.receive_free = std::max(begin + costs.on_wire(bytes, flight.pace), last_due + 1);
   if (last_due <= now()) wire.receive_free = now();
@@ -194,7 +194,8 @@ Ticks Network::way_back(const Flight& flight) {
   return scaled(half, link(flight.to, flight.from).path.distance);
 }
 
-/// Where a signal may have to wait for its turn at the target, a local completion does not.
+/// Completes locally: a signal may have to wait for its turn at the target, a local completion need
+/// not.
 void Network::acknowledge_early(Flight& flight) {
   if (!flight.places_bytes() || flight.completion == nullptr || flight.when != Notify::locally)
     return;
@@ -209,7 +210,8 @@ void Network::acknowledge_early(Flight& flight) {
   schedule(std::max(received, now()) + way_back(flight), Happening::acknowledge, notice);
 }
 
-/// It is done at its target. If no caller waits for it, only its queue slot returns to the sender.
+/// Acknowledges a flight that is done at its target. If no caller waits for it, only its queue slot
+/// returns to the sender.
 void Network::acknowledge_later(Flight& flight) {
   flight.delivered = true;
   if (nic(flight.from).dead()) return retire(flight);

@@ -6,14 +6,15 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// Places and fetches memory, in the order of the network. The only part of the simulator that
-/// touches it.
+/// Places and fetches memory, in the order of the network. No other part of the simulator touches
+/// memory.
 namespace dunlin::sim {
 
 namespace {
 
-/// An operation is placed line by line, each at the moment when its bytes arrive; a longer one in
-/// this many equal runs of lines, so that a megabyte does not take 16,384 events.
+/// The most runs of lines in which an operation is placed. Each line is placed at the moment when
+/// its bytes arrive; a longer operation goes in so many equal runs, so that a megabyte does not
+/// take 16,384 events.
 constexpr std::size_t kMaxRuns = 64;
 
 std::size_t lines_of(const Flight& f) noexcept {
@@ -40,7 +41,8 @@ Network::Run Network::run(const Flight& flight, std::uint32_t index) const noexc
   return {begin == 0 ? 0 : begin - shift, std::min(begin + length - shift, flight.bytes)};
 }
 
-/// Where placement is not ordered: any rotation with any stride that visits all runs.
+/// Chooses an order of placement, where that is free: any rotation with any stride that visits all
+/// runs.
 void Network::shuffle(Flight& flight) {
   const std::uint32_t runs = runs_of(flight);
   if (runs < 2) return;
@@ -56,7 +58,7 @@ std::uint32_t Network::shuffled(const Flight& flight, std::uint32_t step) const 
   return static_cast<std::uint32_t>(place % runs_of(flight));
 }
 
-// --- the order of signals (FAB-F1) --------------------------------------------------------------
+// --- the order of signals (FAB-F1) ---------------------------------------------------------------
 
 void Network::number(Flight& flight) {
   if (!gated_ || flight.numbered || !flight.is_ordered()) return;
@@ -84,7 +86,7 @@ void Network::mark_placed(Link& wire, std::uint64_t order) {
     schedule(now(), Happening::step, wire.held.pop_front());
 }
 
-/// The target's memory holds all that it ever will of this flight.
+/// Called when the target's memory holds all that it ever will of this flight.
 void Network::settled(Flight& flight) {
   if (flight.numbered) mark_placed(link(flight.from, flight.to), flight.order);
 }
@@ -169,7 +171,7 @@ void Network::accept_read(Flight& flight) {
   schedule_transmit(node_of(flight.to));
 }
 
-/// The target's NIC reads a run of lines when it is their turn to be sent.
+/// Fetches a run of lines, which the target's NIC reads when it is their turn to be sent.
 void Network::fetch(Flight& flight) {
   if (!flight.responding || nic(flight.to).dead()) return;
   fetch_run(flight);
@@ -191,7 +193,7 @@ void Network::fetch_run(Flight& flight) {
 }
 
 void Network::step_at_reader(Flight& flight) {
-  // On a path without length the bytes arrive as they are fetched.
+  // On a path without length, bytes arrive as they are fetched.
   if (flight.steps_fetched <= flight.steps_done && !nic(flight.to).dead()) fetch_run(flight);
   if (!flight.failed && flight.steps_fetched <= flight.steps_done) return stall(flight);
   Link& wire = link(flight.from, flight.to);

@@ -7,7 +7,8 @@ namespace dunlin::sim {
 
 namespace {
 
-/// Nothing costs anything but the way, so that a protocol's steps can be counted in it.
+/// A network in which only the way costs time, so that a protocol's steps can be counted in that
+/// time.
 Profile ideal() {
   return {.name = "ideal",
           .source = "no network: 1,000 ns each way, and a poll takes 10 ns",

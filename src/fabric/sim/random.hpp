@@ -18,9 +18,9 @@ class Random {
   explicit constexpr Random(std::uint64_t seed) noexcept : state_(seed) {}
 
   constexpr std::uint64_t next() noexcept { return scramble(state_ += 0x9e3779b97f4a7c15); }
-  /// In [0, 1).
+  /// A number in [0, 1).
   constexpr double fraction() noexcept { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  /// In [0, bound); the bias of the remainder is far below what a simulation could notice.
+  /// A number in [0, bound); the bias of the remainder is far below what a simulation could notice.
   constexpr std::uint64_t below(std::uint64_t bound) noexcept { return next() % bound; }
 
  private:

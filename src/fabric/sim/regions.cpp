@@ -3,8 +3,8 @@
 
 #include "fabric/sim/simulation.hpp"
 
-/// Regions: memory, and what the nodes tell each other about it. An announcement travels in order
-/// with the operations to the same peer.
+/// Regions: memory, and what the nodes tell each other about it. An announcement to a peer travels
+/// in order with the operations to that peer.
 namespace dunlin::sim {
 
 SimBackend::RemoteMemory SimBackend::reach(std::uint64_t number) const noexcept {
@@ -17,7 +17,7 @@ SimBackend::RemoteMemory SimBackend::reach(std::uint64_t number) const noexcept 
 std::span<std::byte> SimBackend::map(RegionId id, const LocalRegion& region) {
   const RegionSpec& spec = region.spec;
   Memory& memory = memories_[id.index];
-  // calloc: the system's zeroed pages cost nothing until touched.
+  // calloc, because the system's zeroed pages cost nothing until they are touched.
   memory.block.reset(static_cast<std::byte*>(std::calloc(spec.bytes + kCacheLineBytes, 1)));
   if (!memory.block)
     throw Error("region '" + spec.name + "' of simulated node " + std::to_string(node_) +

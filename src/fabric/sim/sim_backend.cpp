@@ -24,7 +24,7 @@ namespace {
           .properties = {.passive_target = true,
                          .ordered_placement = profile.ordered_placement,
                          .native_atomics = profile.native_atomics,
-                         // A NIC that does atomics itself does not exclude the CPU's.
+                         // A NIC that does atomics itself does not exclude the CPU's atomics.
                          .atomics_coherent_with_cpu = !profile.native_atomics,
                          .max_inline_bytes = profile.max_inline_bytes,
                          .max_peers = kMaxMembers,
@@ -133,7 +133,7 @@ void SimBackend::spend(double ns) noexcept { cpu().spend(ns); }
 bool SimBackend::take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept {
   if (budget.take(amount, capacity, world_.timeline.now)) return true;
   const Ticks more = budget.next_return();
-  if (more == kNever) return false;  // told when it is known
+  if (more == kNever) return false;  // it will be told when the time is known
   budget.told();
   world_.timeline.schedule(more, Happening::wake, node_);
   return false;
@@ -164,7 +164,7 @@ Posted SimBackend::post(std::span<const Operation> batch) noexcept {
   const Profile& profile = world_.profile;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (const Refusal refusal = check(batch[i]); refusal != Refusal::none) return {i, refusal};
-    if (!core().linked(batch[i].peer)) {  // it has not come, or never will
+    if (!core().linked(batch[i].peer)) {  // the peer has not come, or never will
       if (const Refusal why = core().refuse(batch[i]); why != Refusal::none) return {i, why};
       continue;
     }
@@ -259,7 +259,7 @@ void SimBackend::close(Rank peer) noexcept {
 }
 
 std::size_t SimBackend::poll() noexcept {
-  // Outside of a run the world goes on first, and may run this very node's program.
+  // Outside of a run, the world goes on first, and may run this very node's program.
   if (core().polling() || !world_.begin_poll(node_) || !core().begin_poll()) return 0;
   core().set_time(now_ns());
   for (const Rank newcomer : std::exchange(met_, {})) core().on_linked(newcomer);

@@ -22,16 +22,16 @@ class Cpu;
 
 enum class Begins { with_the_world, later };
 
-/// The fabric of this rank on these endpoints. One that begins later
-/// also leaves, when it is destroyed; those that the world begins with last as long as it does.
+/// Makes the fabric of this rank on these endpoints. A fabric that begins later also leaves, when
+/// it is destroyed; those that the world begins with last as long as the world.
 [[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world,
                                                       const std::shared_ptr<Roster>& roster,
                                                       Rank rank, Begins when);
-/// That of a newcomer.
+/// Makes the fabric of a newcomer.
 [[nodiscard]] std::unique_ptr<Fabric> make_sim_fabric(Simulation& world, const std::string& group,
                                                       const Entry& entry, Endpoints endpoints);
 
-/// A simulated node's attachment. Arrivals of the network are queued here, and handled in poll().
+/// A simulated node's attachment. The network's arrivals are queued here, and handled in poll().
 class SimBackend final : public FabricBackend {
  public:
   SimBackend(Simulation& world, Endpoints endpoints, Rank rank, Begins when);
@@ -64,9 +64,9 @@ class SimBackend final : public FabricBackend {
   void spend(double ns) noexcept override;
 
   // --- for the network ---------------------------------------------------------------------------
-  /// The newcomer has been met.
+  /// Called when the newcomer has been met.
   void met(Rank peer);
-  /// It is awaited: admitted, and not met.
+  /// Whether the newcomer is awaited: admitted, but not met.
   [[nodiscard]] bool awaits(EndpointId newcomer) const noexcept;
   [[nodiscard]] bool has_given_up(EndpointId newcomer) const noexcept {
     return knows(newcomer) && core().failing(rank_of(newcomer));
@@ -79,12 +79,13 @@ class SimBackend final : public FabricBackend {
   [[nodiscard]] RemoteMemory reach(std::uint64_t number) const noexcept;
   void arrived(Flight& flight) { inbox_.push_back(flight); }
   void finished(Completion& completion, EndpointId peer, bool failed);
-  /// The connection to the peer is closed already.
+  /// Called when the connection to the peer is closed already.
   void lost(EndpointId peer, std::string how);
-  /// Nothing was heard of the peer for too long, unless that changes before the next poll.
+  /// Called when nothing was heard of the peer for too long, unless that changes before the next
+  /// poll.
   void suspect(EndpointId peer, std::uint32_t silence_generation);
   [[nodiscard]] FlightList take_inbox() noexcept { return inbox_.take_all(); }
-  /// The bytes of a message in its ring: a header, and its bytes rounded up.
+  /// How many bytes a message takes in its ring: a header, and its bytes rounded up.
   [[nodiscard]] static constexpr std::uint64_t ring_bytes(std::size_t message) noexcept {
     return 16 + (message + 15) / 16 * 16;
   }
@@ -98,27 +99,27 @@ class SimBackend final : public FabricBackend {
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;
   };
-  /// The memory of a region of our own, and the peers' that go with it.
+  /// The memory of a region of this member, and the peers' regions that go with it.
   struct Memory {
     std::unique_ptr<std::byte, Free> block;
     std::span<std::byte> bytes;
     std::vector<Remote> remotes;  // by rank
   };
   struct Finished {
-    Completion* completion;  // null: forgotten
+    Completion* completion;  // null: the caller forgot it
     Rank peer;
     bool failed;
   };
   struct Failure {
     Rank peer;
-    bool closed;  // or else only suspected, while the silence lasts
+    bool closed;  // false: only suspected, while the silence lasts
     std::uint32_t silence_generation;
     std::string how;
   };
 
   [[nodiscard]] Cpu& cpu() const;
   [[nodiscard]] EndpointId endpoint_of(Rank rank) const noexcept { return endpoints_[rank]; }
-  /// That of a peer; of another one of the same rank, nothing is taken.
+  /// Whether the endpoint is a peer's; from another endpoint of the same rank, nothing is taken.
   [[nodiscard]] bool knows(EndpointId endpoint) const noexcept {
     const Rank rank = rank_of(endpoint);
     return rank < members_ && endpoints_[rank] == endpoint;
@@ -152,7 +153,7 @@ class SimBackend final : public FabricBackend {
   FlightList inbox_;
   Ring<Finished> finished_;
   std::vector<Failure> failures_;
-  std::vector<Rank> met_;  // newcomers, and the core has not been told
+  std::vector<Rank> met_;  // newcomers of which the core was not told
 };
 
 }  // namespace dunlin::sim

@@ -48,7 +48,7 @@ void Listeners::match(const std::string& group) {
 
 namespace {
 
-/// One side of a listener. The opener's waits on if its caller is lost.
+/// One side of a listener. The opener's side waits on if its caller is lost.
 class SimConnection final : public PendingJoin {
  public:
   SimConnection(Simulation& world, std::string group, Rank node, bool opens)

@@ -16,12 +16,12 @@ namespace dunlin::sim {
 
 struct Simulation;
 
-/// A node at a listener, on one side or the other.
+/// A node at a listener, on one of its sides.
 struct Caller {
   Rank node;
   bool gone = false;
-  std::string fabric = {};         // once there is somebody on the other side: which they form,
-  std::vector<Rank> members = {};  // of which nodes
+  std::string fabric = {};         // set when the other side is there: the fabric of both,
+  std::vector<Rank> members = {};  // and its nodes
 };
 
 class Listeners {

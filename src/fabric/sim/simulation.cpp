@@ -12,7 +12,7 @@ std::uint64_t trace_of(const Flight& f) noexcept {
          static_cast<std::uint64_t>(f.kind);
 }
 
-/// As long as this lives; also if a program throws.
+/// Marks the world as running, for as long as this object lives; also if a program throws.
 class Running {
  public:
   explicit Running(Simulation& world) noexcept
@@ -26,7 +26,7 @@ class Running {
   bool before_;
 };
 
-/// The poll cost, but never so little that time would stand still.
+/// The least time of a round: the poll cost, but never so little that time would stand still.
 Ticks least_round(const Profile& profile) {
   return std::max(ticks(profile.cpu.poll_ns), kTicksPerNs);
 }
@@ -107,7 +107,7 @@ void Simulation::happen(const Occurrence& occurrence) {
   }
 }
 
-/// A round that lasts longer than peers are patient is a pause to them.
+/// Runs a round. To peers, a round that lasts longer than they are patient is a pause.
 void Simulation::run_round(Rank node) {
   Cpu& processor = cpu(node);
   processor.on_round();

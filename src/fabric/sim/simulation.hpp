@@ -21,7 +21,7 @@ namespace dunlin::sim {
 struct Node {
   Node(Simulation& world, Rank node);
   Cpu cpu;
-  std::unique_ptr<Fabric> fabric;  // the world's own; null: it is not in it
+  std::unique_ptr<Fabric> fabric;  // in the world's own fabric; null: the node is not in it
 };
 
 /// All parts of a world; each knows the others through it.
@@ -31,9 +31,9 @@ struct Simulation {
   [[nodiscard]] Cpu& cpu(Rank node) { return nodes[node]->cpu; }
   Rank add_node();
 
-  /// Run the next occurrence if it is not later than `until`.
+  /// Runs the next occurrence if it is not later than `until`.
   bool step(Ticks until);
-  /// For a program that polls from outside of run_until(): lets the world run up to a moment.
+  /// Lets the world run up to a moment, for a program that polls from outside of run_until().
   void catch_up(Ticks until);
   void pause(Rank node, Ticks duration);
   void set_timer(Ticks at, std::function<void()> action);

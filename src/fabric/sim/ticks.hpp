@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
-/// Virtual time: whole picoseconds since the world began. (A byte on a 100 Gb/s wire takes 80 of
-/// them, so sums of many small costs stay exact; 64 bits last for seven months.)
+/// Virtual time: whole picoseconds since the world began. (A byte on a 100 Gb/s wire takes 80
+/// ticks, so sums of many small costs stay exact; 64 bits last for seven months.)
 namespace dunlin::sim {
 
 using Ticks = std::uint64_t;
@@ -24,7 +24,7 @@ inline constexpr Ticks kNever = UINT64_MAX;
   return rounded(static_cast<double>(t) * factor);
 }
 
-/// Of a moment or span that a caller gave in whole nanoseconds; "for ever" stays that.
+/// Converts a moment or span in whole nanoseconds; "for ever" stays for ever.
 [[nodiscard]] constexpr Ticks ticks_of_ns(std::uint64_t ns) noexcept {
   return ns >= kNever / kTicksPerNs ? kNever : ns * kTicksPerNs;
 }

@@ -8,7 +8,7 @@ namespace dunlin::sim {
 
 namespace {
 
-/// At most so much virtual time fits into the clock.
+/// The moment after so much further time, as far as the clock reaches.
 Ticks moment(Ticks now, std::uint64_t further_ns) {
   return saturating_add(now, ticks_of_ns(further_ns));
 }
@@ -104,7 +104,7 @@ bool World::run_until(const std::function<bool()>& condition, std::uint64_t limi
   const Ticks end = moment(simulation.timeline.now, limit_ns);
   while (!condition()) {
     if (simulation.step(end)) continue;
-    // Nothing more happens until then: if ever.
+    // No event is left before `end`, if that is a moment at all.
     if (!simulation.timeline.events.empty() && end != kNever) simulation.timeline.now = end;
     return false;
   }

@@ -2,11 +2,13 @@
 
 #include "fabric/stream/stream_backend.hpp"
 
-/// Applies the operations of peers: by one thread, in order (STR-S1), and all checked (STR-S6).
+/// Applies the operations of peers: by one thread, in order (STR-S1), after checking all of them
+/// (STR-S6).
 namespace dunlin::stream {
 namespace {
 
-/// A peer that keeps to its window and its slots never has more of these waiting for it.
+/// A peer that keeps to its window and its slots never has more answer bytes than this waiting for
+/// it.
 constexpr std::size_t kMaxAnswerBytesWaiting = 2 * kReadWindowBytes;
 static_assert(kReadWindowBytes >= (2 * kQueueSlots + 8) * sizeof(EntryHead));
 
@@ -40,8 +42,8 @@ void StreamBackend::take_frame(Rank from, std::span<const std::byte> frame) {
   if (owes || !contact.outbox.empty()) mark_unsent(from);
 }
 
-/// The bytes behind the frame are placed before any of its entries is applied. That is before its
-/// puts could be seen, and no reader looks at their bytes yet (FAB-F1).
+/// Finds the places for bytes behind the frame, which are placed before any entry of the frame is
+/// applied. That is before its puts could be seen, and no reader looks at their bytes yet (FAB-F1).
 bool StreamBackend::find_places(Rank from, std::span<const std::byte> frame,
                                 std::vector<Place>& places) {
   Contact& contact = contacts_[from];
@@ -127,7 +129,7 @@ StreamBackend::Fault StreamBackend::apply(Rank from, Contact& contact, const Ent
   return "it said twice who it is";
 }
 
-/// Where an entry wants to go; nowhere if the region was withdrawn while it was on its way.
+/// Finds the memory of an entry; none if the region was withdrawn while the entry was on its way.
 StreamBackend::Fault StreamBackend::reach(const Entry& entry, std::size_t bytes,
                                           std::byte*& at) const noexcept {
   at = nullptr;
@@ -141,7 +143,7 @@ StreamBackend::Fault StreamBackend::reach(const Entry& entry, std::size_t bytes,
   return nullptr;
 }
 
-/// Of so many bytes that were just said to answer the peer.
+/// Counts bytes that were just composed as an answer to the peer.
 StreamBackend::Fault StreamBackend::count_answer(Contact& contact, std::size_t bytes) {
   contact.outbox.count_answer(bytes);
   return check_answers(contact);
@@ -156,7 +158,7 @@ StreamBackend::Fault StreamBackend::apply_bytes(Contact& contact, const Entry& e
   if (const Fault fault = reach(entry, entry.head.bytes, at)) return fault;
   if ((entry.head.flags & kBehind) != 0) {
     if (entry.head.bytes > contact.bytes_behind) return "it did not send what is behind a frame";
-    contact.bytes_behind -= entry.head.bytes;  // which are in their place
+    contact.bytes_behind -= entry.head.bytes;  // they are in place
   } else if (at != nullptr && entry.head.kind == EntryKind::write)
     memory::place(at, entry.payload, entry.head.bytes);
   else if (at != nullptr)
@@ -182,7 +184,7 @@ void StreamBackend::report_placed(Contact& contact) {
   contact.outbox.count_answer(sizeof head);
 }
 
-/// Answers in as many entries as there are frames to fill.
+/// Answers a read in as many entries as there are frames to fill.
 StreamBackend::Fault StreamBackend::apply_read(Contact& contact, const Entry& entry) {
   std::byte* at = nullptr;
   if (entry.head.bytes > kReadPieceBytes) return kAsksTooMuch;
@@ -225,7 +227,7 @@ StreamBackend::Fault StreamBackend::apply_atomic(Contact& contact, const Entry& 
   return answer(contact, head, nullptr);
 }
 
-/// An answer that finds no buffer waits, and the peer has a limit on those.
+/// Composes an answer. If it finds no buffer it waits, and the peer has a limit on waiting answers.
 StreamBackend::Fault StreamBackend::answer(Contact& contact, const EntryHead& head,
                                            const std::byte* from) {
   const std::size_t bytes = entry_bytes(head);

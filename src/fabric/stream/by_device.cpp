@@ -3,8 +3,8 @@
 #include "fabric/alignment.hpp"
 #include "fabric/stream/stream_backend.hpp"
 
-/// Operations that a device does by itself, and what goes with them: memory that peers must let go
-/// of before it is freed, and bells for peers that sleep.
+/// Operations that a device performs by itself, and what they require: memory that peers must let
+/// go of before it is freed, and bells for peers that sleep.
 ///  STR-B1  An operation by frames is done by the peer's processor, later than one by device. So
 ///      signals, reads and atomics that follow it go by frames as well, until it is answered.
 ///  STR-B2  If a signal by device was posted after the operations in a frame, the frame is handed
@@ -66,7 +66,7 @@ void StreamBackend::take_finished(Rank from, Completion& completion, bool well) 
   finish_one(&completion, from, well);
 }
 
-/// What was posted to one peer goes to the device; one that sleeps is woken (STR-B4).
+/// Hands to the device what was posted to one peer; a peer that sleeps is woken (STR-B4).
 void StreamBackend::ring_device(Rank peer) noexcept {
   device_->ring(peer);
   Contact& contact = contacts_[peer];
@@ -77,8 +77,8 @@ void StreamBackend::ring_device(Rank peer) noexcept {
 
 // --- memory --------------------------------------------------------------------------------------
 
-/// STR-R2: kept until the last peer that may still reach it has let go, and our own device is done
-/// with what was started to that peer, of which the region may be the source.
+/// STR-R2: keeps memory until the last peer that may still reach it has let go, and our own device
+/// has finished what was started to that peer, of which the region may be the source.
 void StreamBackend::retire(std::unique_ptr<Memory> memory, const LocalRegion& region) {
   Retired retired{.memory = std::move(memory), .users = {}};
   const bool reached = device_ != nullptr && retired.memory->number != 0;
@@ -103,8 +103,8 @@ void StreamBackend::free_retired() noexcept {
   });
 }
 
-/// If a member went on without the peers that do not answer, the regions that they may reach would
-/// fill its memory.
+/// Throws Error if too many regions are retired: if a member went on without the peers that do not
+/// answer, the regions that they may reach would fill its memory.
 void StreamBackend::check_retired(const std::string& name) const {
   if (retired_.size() < kMaxRetiredRegions) return;
   std::string awaited;
@@ -116,9 +116,9 @@ void StreamBackend::check_retired(const std::string& name) const {
               awaited + ": call poll() until they have let go, or have failed");
 }
 
-/// When all that we have asked for has come: while a device still answers, it needs the memory. A
-/// peer that withdraws has a limit on what waits for us, and announced no more regions than there
-/// can be.
+/// Lets go of a region when all that we have asked for has come: while a device still answers, it
+/// needs the memory. A peer that withdraws has a limit on what waits for us, and announced no more
+/// regions than there can be.
 void StreamBackend::let_go(Rank peer, RemoteRegion& there) noexcept {
   if (device_ == nullptr || core().failing(peer)) return;
   const auto waiting = std::count_if(letting_go_.begin(), letting_go_.end(),

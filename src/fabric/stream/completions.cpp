@@ -2,8 +2,8 @@
 
 #include "fabric/stream/stream_backend.hpp"
 
-/// The answers of peers. They do so in order, so an answer belongs to the oldest that waits for
-/// one, and its ticket must say so.
+/// Takes the answers of peers. A peer answers in order, so an answer belongs to the oldest
+/// operation that waits for an answer, and the ticket must say so.
 namespace dunlin::stream {
 namespace {
 

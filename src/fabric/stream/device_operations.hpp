@@ -16,7 +16,7 @@
 ///      it.
 namespace dunlin::stream {
 
-/// By which the device of a peer finds opened memory.
+/// The key by which a peer's device finds opened memory.
 struct Key {
   std::uint64_t address = 0;
   std::uint32_t key = 0;
@@ -27,12 +27,13 @@ class Receiver;
 class DeviceOperations {
  public:
   struct Abilities {
-    /// Writes are placed in the order posted, each line at once or in ascending order of its words:
-    /// so they are signals. Without it, only bytes that no process polls are written (put).
+    /// Whether writes are placed in the order posted, each line at once or in ascending order of
+    /// its words: so they are signals. If not, devices write only bytes that no process polls
+    /// (put).
     bool ordered_writes = false;
-    /// Parts of words, and unaligned words, are placed and fetched at once, too.
+    /// Whether parts of words, and unaligned words, are placed and fetched at once, too.
     bool partial_words = false;
-    /// Reads are as FAB-F2 wants them.
+    /// Whether reads are as FAB-F2 requires.
     bool reads = false;
     bool atomics = false;
     bool atomics_coherent_with_cpu = false;
@@ -49,24 +50,25 @@ class DeviceOperations {
   [[nodiscard]] virtual bool can(const Operation& operation) const noexcept = 0;
   enum class Started : std::uint8_t {
     full,     // no room now; progress() makes some
-    done,     // locally: the source was copied, and the caller asked for no more
+    done,     // locally: the source was copied, and the caller asked for nothing else
     pending,  // Receiver::take_finished() will be called with its completion, if it has one
   };
   /// `region` is where the peer's region starts, `region_bytes` how long it is.
   [[nodiscard]] virtual Started start(const Operation& operation, const Key& region,
                                       std::uint64_t region_bytes) noexcept = 0;
-  /// Hands to the device what was started to this peer.
+  /// Hands to the device the operations that were started to this peer.
   virtual void ring(Rank peer) noexcept = 0;
-  /// The places behind all that was started to this peer, and behind the last of it that asks its
-  /// device for something that is in its memory; and whether all before a place is finished. (A
-  /// frame can be heard while earlier answers are still being sent, and before our own device knows
-  /// that it has arrived, and will not send again what was posted before it.)
+  /// started() is the position behind all operations that were started to this peer, fetches() the
+  /// position behind the last one that asks its device for something in its memory; finished() says
+  /// whether all before a position are finished. (A frame can arrive while earlier answers are
+  /// still being sent, and before our own device knows that the frame's predecessors have arrived,
+  /// and will not send them again.)
   [[nodiscard]] virtual std::uint64_t started(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t fetches(Rank peer) const noexcept = 0;
   [[nodiscard]] virtual bool finished(Rank peer, std::uint64_t up_to) const noexcept = 0;
-  /// Forgets the callers, and where their results were to go.
+  /// Forgets the completion, and where the results of its operations were to be written.
   virtual void forget(const Completion& completion) noexcept = 0;
-  /// After Transport::close(): everything unfinished fails.
+  /// Called after Transport::close(): everything unfinished fails.
   virtual void give_up(Rank peer, Receiver& receiver) noexcept = 0;
 
  protected:

@@ -15,22 +15,22 @@ namespace dunlin::stream {
 class FormingNetwork {
  public:
   virtual ~FormingNetwork() = default;
-  /// Where it listens, from the first call on for good. Throws Error.
+  /// The address where it listens, from the first call on, for good. Throws Error.
   [[nodiscard]] virtual std::vector<std::byte> endpoint() = 0;
-  /// Calls all ranks below the own one, but for those that are absent, and is called by those
-  /// above. Throws Error if what a peer says cannot be.
+  /// Calls all ranks below the own rank that are not absent, and is called by those above. Throws
+  /// Error if what a peer says cannot be.
   virtual void enter(Rank rank, std::span<const std::vector<std::byte>> endpoints,
                      std::span<const Proof> ours, std::span<const Proof> theirs,
                      std::span<const Rank> absent) = 0;
-  /// Goes on; true once there is a stream to each.
+  /// Makes progress; true once there is a stream to each peer.
   [[nodiscard]] virtual bool connected() = 0;
   [[nodiscard]] virtual std::vector<Rank> unconnected() const = 0;
   [[nodiscard]] virtual Awaited awaited() const = 0;
-  /// When all are connected.
+  /// Gives the transport away, when all are connected.
   [[nodiscard]] virtual std::unique_ptr<Transport> release() = 0;
 };
 
-/// `Network` is a Transport that besides has these functions but the last.
+/// Requires that `Network` is a Transport which also has all of these functions but the last.
 template <class Network>
 class FormingOver final : public FormingNetwork {
  public:
@@ -50,7 +50,7 @@ class FormingOver final : public FormingNetwork {
   std::unique_ptr<Network> network_;
 };
 
-/// The network that a member can offer the others.
+/// A network that a member can offer to the others.
 struct Offer {
   std::string name;         // "tcp"
   std::string description;  // which network, and why it was chosen

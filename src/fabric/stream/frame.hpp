@@ -48,16 +48,16 @@ enum class EntryKind : std::uint8_t {
   noted
 };
 
-inline constexpr std::uint8_t kAsks = 1;  // put, write: count it in `placed`; atomics: say `former`
-inline constexpr std::uint8_t kGone = 2;  // bytes, former, placed: the region was withdrawn before
-inline constexpr std::uint8_t kBehind = 4;  // put: its bytes are behind the frame
+inline constexpr std::uint8_t kAsks = 1;    // asks for `placed`; atomics: for `former`
+inline constexpr std::uint8_t kGone = 2;    // the region was withdrawn before
+inline constexpr std::uint8_t kBehind = 4;  // a put's bytes are behind the frame
 
 /// The fixed part of an entry, as it travels. A field that a kind does not use is zero.
 struct EntryHead {
   EntryKind kind{};
   std::uint8_t flags = 0;
   std::uint16_t channel = 0;
-  std::uint32_t bytes = 0;  // of the payload; of a read: how many are wanted
+  std::uint32_t bytes = 0;  // length of the payload; read: how many are wanted
   std::uint32_t region = 0;
   std::uint32_t ticket = 0;
   std::uint64_t value = 0;  // an offset, a count, a former value or a size, as the kind has it
@@ -69,7 +69,7 @@ static_assert(std::endian::native == std::endian::little, "frames are little-end
 
 struct Entry {
   EntryHead head;
-  const std::byte* payload = nullptr;  // head.bytes of them; of a read, and with kBehind: none
+  const std::byte* payload = nullptr;  // head.bytes long; null for a read, and with kBehind
   [[nodiscard]] std::span<const std::byte> content() const noexcept {
     return {payload, payload == nullptr ? 0 : head.bytes};
   }
@@ -83,8 +83,8 @@ inline constexpr std::size_t kMinFrameBytes = 32'768;
   return round_up(bytes, kWordBytes);
 }
 
-/// Where the payload starts in its first word: words keep their place in a word, so that they can
-/// be copied whole.
+/// Where the payload starts in its first word: words keep their alignment, so that they can be
+/// copied whole.
 [[nodiscard]] constexpr std::size_t lead_of(EntryKind kind, std::uint64_t value) noexcept {
   return kind == EntryKind::write || kind == EntryKind::bytes ? value % kWordBytes : 0;
 }
@@ -95,7 +95,7 @@ inline constexpr std::size_t kMinFrameBytes = 32'768;
 }
 
 /// Writes the entry's head, and zeroes around its payload, which the caller fills: returns where.
-/// Requires entry_bytes(head) of room, and `at` on a whole word.
+/// Requires room for entry_bytes(head), and `at` on a whole word.
 [[gnu::always_inline]] inline std::byte* begin_entry(std::byte* at,
                                                      const EntryHead& head) noexcept {
   std::memcpy(at, &head, sizeof head);
@@ -115,7 +115,7 @@ class FrameReader {
   explicit FrameReader(std::span<const std::byte> frame) noexcept : rest_(frame) {
     garbage_ = frame.empty() || frame.size() > kMaxFrameBytes || frame.size() % kWordBytes != 0;
   }
-  /// False at the end, and at the first entry that is none.
+  /// Reads the next entry. False at the end, and at the first entry that is invalid.
   [[nodiscard]] bool next(Entry& entry) noexcept;
   [[nodiscard]] bool garbage() const noexcept { return garbage_; }
 
@@ -129,7 +129,7 @@ class FrameReader {
 inline constexpr std::uint32_t kProtocolVersion = 1;
 inline constexpr std::size_t kProofBytes = 32;
 using Proof = std::array<std::byte, kProofBytes>;
-/// In the same time, wherever they differ.
+/// Compares in a time that does not depend on where the two differ.
 [[nodiscard]] bool same_proof(const Proof& one, const Proof& other) noexcept;
 
 /// The payload of `hello`.
@@ -147,16 +147,17 @@ static_assert(sizeof(Hello) == 56);
 struct Announcement {
   std::uint64_t generation = 0;
   std::uint64_t layout_hash = 0;
-  Key key = {};  // for devices
+  Key key = {};  // for the peers' devices
   std::string_view name = {};
   std::string_view layout_text = {};
 
   [[nodiscard]] std::size_t bytes() const noexcept;
-  /// Requires bytes() of room.
+  /// Requires room for bytes().
   void encode(std::byte* to) const noexcept;
 };
 
-/// None if the lengths do not fit, or a name is empty, too long or not printable.
+/// Decodes a payload; none if the lengths do not fit, or a name is empty, too long or not
+/// printable.
 [[nodiscard]] std::optional<Announcement> decode_announcement(
     std::span<const std::byte> payload) noexcept;
 

@@ -31,17 +31,18 @@ class Inbox {
   }
 
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
-  /// False if there is no room for it. Requires message.size() <= kMaxMessageBytes.
+  /// Appends a message; false if there is no room for it. Requires message.size() <=
+  /// kMaxMessageBytes.
   [[nodiscard]] bool push(std::uint32_t channel, std::span<const std::byte> message);
-  /// Copies the oldest out, because its handler may push. Requires !empty().
+  /// Copies the oldest message out, because its handler may push. Requires !empty().
   void peek(Message& message) const noexcept;
   void pop() noexcept;
-  /// How many were ever pushed, and popped.
+  /// How many messages were ever pushed, and popped.
   [[nodiscard]] std::uint64_t pushed() const noexcept { return pushed_; }
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
 
  private:
-  std::vector<std::byte> records_;  // allocated when the first has to wait
+  std::vector<std::byte> records_;  // allocated when the first message has to wait
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t pushed_ = 0;

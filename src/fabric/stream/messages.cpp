@@ -3,7 +3,8 @@
 namespace dunlin::stream {
 namespace {
 
-/// The sender learns of handled bytes in such portions: often enough that it never stops.
+/// The portions in which the sender learns of handled bytes: often enough that it never has to
+/// stop.
 constexpr std::uint64_t kHeardPortionBytes = Inbox::kWindowBytes / 4;
 
 }  // namespace
@@ -14,7 +15,7 @@ Refusal StreamBackend::send(Rank peer, std::uint32_t channel,
   if (peer == rank_) {
     if (!contact.inbox.push(channel, message)) return Refusal::queue_full;
     sent_to_self_ = true;
-    if (core().prepared_to_sleep()) core().sleeper().ring();  // no descriptor tells of it
+    if (core().prepared_to_sleep()) core().sleeper().ring();  // no descriptor tells of this message
     return Refusal::none;
   }
   const std::size_t record = Inbox::record_bytes(message.size());
@@ -37,8 +38,8 @@ Refusal StreamBackend::send(Rank peer, std::uint32_t channel,
   return Refusal::none;
 }
 
-/// Without a handler a message waits, and all messages behind it; the core drains them when there
-/// is one. What else is in the frames goes on: a message is there once its frame is.
+/// Takes a message. Without a handler it waits, and all messages behind it; the core drains them
+/// when there is a handler. The rest of the frames goes on: a message is there once its frame is.
 StreamBackend::Fault StreamBackend::take_message(Rank from, Contact& contact, const Entry& entry) {
   if (contact.inbox.empty() && core().deliver(from, entry.head.channel, entry.content())) {
     contact.message_bytes_handled += Inbox::record_bytes(entry.head.bytes);
@@ -63,8 +64,8 @@ void StreamBackend::report_received(Contact& contact) {
   begin_entry(contact.outbox.take(sizeof head), head);
 }
 
-/// Only what is there at the beginning: what a handler sends to its own node waits for the next
-/// poll().
+/// Drains the messages that are there at the beginning: what a handler sends to its own node waits
+/// for the next poll().
 void StreamBackend::drain(Rank from) {
   Contact& contact = contacts_[from];
   const std::uint64_t end = contact.inbox.pushed();

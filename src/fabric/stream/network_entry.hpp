@@ -18,7 +18,7 @@ namespace dunlin::stream {
 /// A newcomer's way into a fabric over streams: it listens from the beginning, and connects to the
 /// members that were there before it, until all have accepted it (STR-J1).
 ///
-/// `Network` is a Transport that besides has endpoint(), enter(), connected(), unconnected() and
+/// `Network` is a Transport that also has endpoint(), enter(), connected(), unconnected() and
 /// awaited().
 template <class Network>
 class NetworkEntry final : public SteppedEntry {
@@ -57,7 +57,7 @@ class NetworkEntry final : public SteppedEntry {
  private:
   static constexpr std::uint64_t kNsPerMs = 1'000'000;
 
-  /// By rank; nothing of ranks without a member.
+  /// The endpoints by rank; empty for ranks without a member.
   [[nodiscard]] rendezvous::PeerEndpoints peers_of(const dunlin::Entry& entry) const {
     rendezvous::PeerEndpoints all{
         .names = setup_.names, .endpoint_addresses = {}, .our_proofs = {}, .their_proofs = {}};
@@ -108,8 +108,8 @@ class NetworkEntry final : public SteppedEntry {
 
   Parts parts_;
   std::vector<std::byte> endpoint_;
-  std::optional<dunlin::Entry> entry_;  // once it has begun
-  FabricSetup setup_;                   // names, and ranks without a member
+  std::optional<dunlin::Entry> entry_;  // set once it has begun
+  FabricSetup setup_;                   // has names, and ranks without a member
   rendezvous::PeerEndpoints all_;
   std::uint64_t deadline_ns_ = UINT64_MAX;
 };

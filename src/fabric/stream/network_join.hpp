@@ -12,7 +12,7 @@
 
 namespace dunlin::stream {
 
-/// Fills in what the network knows: kind, description, host_members.
+/// A function that fills in what the network knows: kind, description, host_members.
 using Describe = std::function<void(Attachment&, const rendezvous::PeerEndpoints&)>;
 
 /// Forms a fabric over streams: its members meet, and then connect.
@@ -57,8 +57,8 @@ class NetworkJoin final : public SteppedJoin {
     return exchange_ ? exchange_->awaited() : parts_.network->awaited();
   }
 
-  /// All are there then, so connecting takes no time worth mentioning; but the rendezvous may have
-  /// taken it all.
+  /// Meets the others. All are there then, so connecting takes no time worth mentioning; but the
+  /// rendezvous may have taken all of the time.
   bool meet() {
     std::optional<rendezvous::Roster> roster;
     saying_where([&] { roster = exchange_->poll(); });
@@ -85,7 +85,7 @@ class NetworkJoin final : public SteppedJoin {
   static constexpr std::uint64_t kNsPerMs = 1'000'000;
 
   Parts parts_;
-  std::optional<rendezvous::RosterExchange> exchange_;  // until all have met
+  std::optional<rendezvous::RosterExchange> exchange_;  // set until all have met
   Rank rank_ = 0;
   rendezvous::PeerEndpoints all_;
   std::uint64_t deadline_ns_ = 0;

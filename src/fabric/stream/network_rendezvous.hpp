@@ -14,7 +14,7 @@
 #include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
-/// Listeners between hosts: each member has an address of its own, and a joiner tries several.
+/// Listeners between hosts: each member has its own address, and a joiner tries several.
 namespace dunlin::stream {
 
 /// Connects to all listeners; the first one that accepts counts.
@@ -45,13 +45,14 @@ class ConnectToAny final : public SteppedJoin {
   }
 
   std::vector<std::unique_ptr<PendingJoin>> addresses_;
-  std::string why_;  // of the first that was not opened
+  std::string why_;  // about the first target that was not opened
 };
 
 class NetworkRendezvous final : public Rendezvous {
  public:
   using Begin = std::unique_ptr<PendingJoin> (*)(const NetworkJoinOptions&);
-  /// A newcomer's way in; of the options, `rendezvous` tells from where the members are reached.
+  /// A function that begins a newcomer's entry; its option `rendezvous` tells from where the
+  /// members are reached.
   using BeginEntry = std::unique_ptr<PendingEntry> (*)(const NetworkJoinOptions&);
 
   NetworkRendezvous(NetworkJoinOptions options, std::vector<std::string> addresses, Begin begin,

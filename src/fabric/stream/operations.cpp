@@ -6,9 +6,9 @@
 namespace dunlin::stream {
 namespace {
 
-/// Less room than this is not worth a piece of a long operation.
+/// A piece of a long operation is worth at least so much room.
 constexpr std::size_t kSmallestPieceBytes = 512;
-/// Fewer bytes than this are copied sooner than gathered.
+/// Fewer bytes than this are copied, because that is faster than gathering them.
 constexpr std::size_t kLeastBehindBytes = 4096;
 
 bool misaligned(const Operation& operation) noexcept {
@@ -16,13 +16,13 @@ bool misaligned(const Operation& operation) noexcept {
   return operation.kind != OperationKind::put && !lies_alike(operation);
 }
 
-/// For the next entry of so many bytes, or of a piece of them.
+/// The least room for the next entry of so many bytes, or of a piece of them.
 std::size_t least_room(const EntryHead& head, std::size_t bytes) noexcept {
   return sizeof head +
          whole_words(lead_of(head.kind, head.value) + std::min(bytes, kSmallestPieceBytes));
 }
 
-/// Requires that there is room for it.
+/// Copies an entry into the frame. Requires that there is room for it.
 void copy_entry(Outbox& outbox, const EntryHead& head, const void* from) noexcept {
   std::byte* const payload = begin_entry(outbox.take(entry_bytes(head)), head);
   head.kind == EntryKind::put ? memory::copy_unwatched(payload, from, head.bytes)
@@ -91,7 +91,7 @@ Refusal StreamBackend::perform(const Operation& operation) noexcept {
   return refusal;
 }
 
-/// On our own memory: done when post() returns.
+/// Performs an operation on our own memory: it is done when post() returns.
 Refusal StreamBackend::perform_here(const Operation& operation) noexcept {
   std::byte* const at = memories_[operation.region.index]->pages.memory().data() + operation.offset;
   switch (operation.kind) {
@@ -114,8 +114,8 @@ Refusal StreamBackend::perform_here(const Operation& operation) noexcept {
   return Refusal::none;
 }
 
-/// STR-S3: copied here and now, in as many entries as there are frames to fill; or, if that is too
-/// much, as far as there are frames, and the rest as they come back.
+/// STR-S3: copies the bytes at once, in as many entries as there are frames to fill; or, if they
+/// are too many, as far as there are frames, and the rest as frames come back.
 Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
                                   const Operation& operation) {
   const bool told = operation.completion != nullptr && operation.when == Notify::remotely;
@@ -128,7 +128,7 @@ Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
                  .value = operation.offset};
   if (contact.outbox.offer(least_room(head, operation.bytes)) == 0) return Refusal::queue_full;
   if (told) begin(*operation.completion);
-  if (operation.bytes <= kSmallestPieceBytes) {  // it fits, then
+  if (operation.bytes <= kSmallestPieceBytes) {  // then it fits
     head.bytes = static_cast<std::uint32_t>(operation.bytes);
     copy_entry(contact.outbox, head, operation.local);
     if (asks) contact.unplaced.push(told ? operation.completion : nullptr);
@@ -150,8 +150,9 @@ Refusal StreamBackend::send_bytes(Contact& contact, const Remote& target,
   return Refusal::none;
 }
 
-/// False if there was no frame for all of it. An operation that must not wait has checked that
-/// there is room for its beginning, and goes on. Only the last entry asks to be counted.
+/// Copies bytes into frames; false if there was no frame for all of them. An operation that must
+/// not wait has checked that there is room for its beginning, and goes on. Only the last entry asks
+/// to be counted.
 bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) const {
   for (;;) {
     std::size_t piece = put_behind(outbox, writing);
@@ -164,7 +165,7 @@ bool StreamBackend::copy_into_frames(Outbox& outbox, Writing& writing) const {
   }
 }
 
-/// How many bytes found room, in the frame; requires that they are not none at all.
+/// Copies a piece into the frame; returns how many bytes found room. Requires that some do.
 std::size_t StreamBackend::copy_piece(Outbox& outbox, const Writing& writing) {
   EntryHead head = writing.head;
   const std::size_t least = least_room(head, writing.left);
@@ -179,8 +180,8 @@ std::size_t StreamBackend::copy_piece(Outbox& outbox, const Writing& writing) {
   return piece;
 }
 
-/// How many bytes found room behind the frame, where the kernel reads them in their place. Only
-/// those of puts: of others, words must stay whole.
+/// Attaches bytes behind the frame, where the kernel reads them in place; returns how many found
+/// room. Only bytes of puts: other operations' words must stay whole.
 std::size_t StreamBackend::put_behind(Outbox& outbox, const Writing& writing) const {
   if (!carries_behind_ || writing.head.kind != EntryKind::put || writing.left < kLeastBehindBytes)
     return 0;
@@ -199,8 +200,8 @@ std::size_t StreamBackend::put_behind(Outbox& outbox, const Writing& writing) co
   return piece;
 }
 
-/// Copies what there is room for now. The slot for the answer was free at the beginning, and is
-/// still, as nothing was taken since.
+/// Copies what there is room for now. The slot for the answer was free at the beginning, and still
+/// is, as nothing was taken since.
 bool StreamBackend::still_writing(Contact& contact) {
   Writing& writing = contact.writing;
   const bool all = copy_into_frames(contact.outbox, writing);
@@ -215,8 +216,8 @@ bool StreamBackend::still_writing(Contact& contact) {
   return false;
 }
 
-/// The source is to be read no more. What has left may still be on its way, so it is asked for
-/// (STR-B1) with an entry of nothing.
+/// Cuts a write short: its source must not be read any more. What has left may still be on its way,
+/// so an entry of no bytes asks for it (STR-B1).
 void StreamBackend::cut_short(Contact& contact) {
   contact.writing.completion = nullptr;
   contact.writing.at_once = true;
@@ -250,7 +251,7 @@ Refusal StreamBackend::ask_read(Contact& contact, const Remote& target,
 }
 
 /// Asks for the next pieces of reads, in order, as far as the window allows. A read that waits for
-/// it may be done later than operations posted after it.
+/// the window may be done later than operations posted after it.
 void StreamBackend::ask_for_reads(Contact& contact) {
   for (; contact.next_read < contact.reads.pushed(); ++contact.next_read) {
     Reading& reading = contact.reads.at(contact.next_read);

@@ -23,15 +23,16 @@ class Outbox {
   Outbox& operator=(Outbox&&) noexcept = default;
   ~Outbox() = default;
 
-  /// Room in the frame under composition, at least `bytes` of it (a whole entry); 0: none.
+  /// Room in the frame under composition, at least `bytes` of it (for a whole entry); 0: there is
+  /// none.
   [[nodiscard]] std::size_t offer(std::size_t bytes) noexcept;
-  /// The same, but there always is.
+  /// Room as from offer(), but in any case: if there is no buffer, on the heap.
   [[nodiscard]] std::size_t insist(std::size_t bytes);
   /// Takes the next `bytes` of that room.
   [[nodiscard]] std::byte* take(std::size_t bytes) noexcept;
 
-  /// Puts bytes of a put behind the frame under composition: how many. Requires that there is room
-  /// for its entry. They are read until the next settle() or flush() returns.
+  /// Puts bytes of a put behind the frame under composition; returns how many. Requires that there
+  /// is room for the entry. The bytes are read until the next settle() or flush() returns.
   [[nodiscard]] std::size_t attach(const std::byte* from, std::size_t bytes) noexcept {
     return waiting_.empty() ? transport_->attach(to_, from, bytes) : 0;
   }
@@ -40,7 +41,7 @@ class Outbox {
     return transport_->unsettled_bytes(to_);
   }
 
-  /// Says that the last `bytes` taken answer the peer: it has a limit on those that wait.
+  /// Says that the last `bytes` taken answer the peer, which has a limit on waiting answers.
   void count_answer(std::size_t bytes) noexcept {
     if (waiting_.empty()) return;
     waiting_.back().answer_bytes += bytes;
@@ -48,13 +49,13 @@ class Outbox {
   }
   [[nodiscard]] std::size_t answer_bytes_waiting() const noexcept { return answer_bytes_waiting_; }
 
-  /// Sends what there is, as far as the transport has buffers.
+  /// Sends the frames that there are, as far as the transport has buffers.
   void flush() noexcept;
   /// How many frames the transport has been given so far.
   [[nodiscard]] std::uint64_t frames_sent() const noexcept { return frames_sent_; }
   [[nodiscard]] bool empty() const noexcept { return used_ == 0 && waiting_.empty(); }
   [[nodiscard]] std::size_t waiting_frames() const noexcept { return waiting_.size(); }
-  /// Forgets everything.
+  /// Forgets all frames.
   void clear() noexcept;
 
  private:
@@ -68,13 +69,13 @@ class Outbox {
   Transport* transport_;
   Rank to_;
   std::byte* lent_ = nullptr;
-  std::size_t used_ = 0;  // of the buffer that is lent
+  std::size_t used_ = 0;  // used bytes of the lent buffer
   std::deque<Waiting> waiting_;
   std::size_t answer_bytes_waiting_ = 0;
   std::uint64_t frames_sent_ = 0;
 };
 
-/// On the path of every small operation.
+/// offer() is inline because it is on the path of every small operation.
 inline std::size_t Outbox::offer(std::size_t bytes) noexcept {
   if (!waiting_.empty()) [[unlikely]]
     return 0;

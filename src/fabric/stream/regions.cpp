@@ -3,7 +3,8 @@
 namespace dunlin::stream {
 namespace {
 
-/// An announcement that is never read is kept for the peer; so many of them are too many.
+/// The most frames that wait for a peer. An announcement that is never read is kept for the peer; a
+/// peer with more of them than this fails.
 constexpr std::size_t kMaxFramesWaiting = 1024;
 
 }  // namespace

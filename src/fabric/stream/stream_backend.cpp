@@ -10,11 +10,11 @@
 namespace dunlin::stream {
 namespace {
 
-/// What recent_ns() lags behind at most, while polled.
+/// How far recent_ns() lags behind at most, while the fabric is polled.
 constexpr std::uint64_t kLookIntervalNs = 100'000;
-/// Copying as much costs more than a system call.
+/// Copying so many bytes costs more than a system call.
 constexpr std::size_t kWorthAFrameBytes = 32'768;
-/// What the core's sleeper calls the arrivals of a part, beside what other parts watch.
+/// The tag for the arrivals of a part in the core's sleeper, beside what other parts watch.
 constexpr std::uint64_t kArrivalsTag = Sleeper::kFirstOwnTag - 1;
 
 constexpr Properties kProperties{.passive_target = false,
@@ -25,7 +25,8 @@ constexpr Properties kProperties{.passive_target = false,
                                  .max_peers = kMaxStreamMembers,
                                  .queue_slots = kQueueSlots};
 
-/// A device that does everything by itself needs no processor of the target.
+/// The properties with a device: one that does everything by itself needs no processor of the
+/// target.
 Properties properties_with(const DeviceOperations* reach) {
   Properties properties = kProperties;
   if (reach == nullptr) return properties;
@@ -102,7 +103,7 @@ void StreamBackend::start() {
 
 StreamBackend::~StreamBackend() {
   if (!has_core()) return;
-  if (!core().in_own_process()) {  // a forked child: sockets and devices are its parent's
+  if (!core().in_own_process()) {  // in a forked child, sockets and devices are the parent's
     static_cast<void>(transport_.release());
     return;
   }
@@ -115,8 +116,8 @@ StreamBackend::~StreamBackend() {
   transport_.reset();  // before the memory that devices reach
 }
 
-/// What callers were told is on its way is not lost with this fabric, if the peers take it in that
-/// time (STR-S8). Frames that the transport has it sends itself.
+/// Sends the rest: what callers were told is on its way is not lost with this fabric, if the peers
+/// take it in that time (STR-S8). The transport itself sends the frames that it has.
 void StreamBackend::send_rest() noexcept {
   const std::uint64_t end_ns = StreamBackend::now_ns() + kFarewellNs;
   const auto is_waiting = [](Contact& contact) {
@@ -129,7 +130,7 @@ void StreamBackend::send_rest() noexcept {
   }
 }
 
-/// STR-S7: the first entry. It leaves at once, because the peer applies nothing before it.
+/// STR-S7: sends the first entry. It leaves at once, because the peer applies nothing before it.
 void StreamBackend::send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms) {
   Hello hello;
   hello.from = rank_;
@@ -143,7 +144,7 @@ void StreamBackend::send_hello(Rank peer, const Proof& proof, std::uint32_t sile
   outbox.flush();
 }
 
-/// An entry without a payload that must not be refused.
+/// Sends an entry without a payload that must not be refused.
 void StreamBackend::send_entry(Rank peer, const EntryHead& head) {
   Contact& contact = contacts_[peer];
   static_cast<void>(contact.outbox.insist(sizeof head));
@@ -158,11 +159,12 @@ void StreamBackend::mark_unsent(Rank peer) noexcept {
   unsent_.push_back(peer);
 }
 
-/// Outside of poll() a frame leaves at once if none is under way; otherwise it waits and grows
-/// until the next poll(), as with Nagle's algorithm. So a single signal is not delayed, and many
-/// cost one frame. Many bytes in one post() are worth a frame of their own; a few of them are
-/// copied, for the sources may change when post() returns (STR-S3). Behind a hint that more follows
-/// all of it waits for that, or for the next poll(), and so may the sources.
+/// Sends a frame, if that is worthwhile. Outside of poll() a frame leaves at once if none is under
+/// way; otherwise it waits and grows until the next poll(), as with Nagle's algorithm. So a single
+/// signal is not delayed, and many cost one frame. Many bytes in one post() are worth a frame of
+/// their own; a few of them are copied, for the sources may change when post() returns (STR-S3).
+/// After a hint that more follows, all of it waits for that, or for the next poll(), and so may the
+/// sources.
 void StreamBackend::send_if_idle(Rank peer) noexcept {
   Outbox& outbox = contacts_[peer].outbox;
   const std::size_t unsettled = carries_behind_ ? outbox.unsettled_bytes() : 0;

@@ -29,14 +29,14 @@ inline constexpr std::uint32_t kQueueSlots = 1024;
 /// Bytes that reads may have requested from one peer and not received; reads go in pieces.
 inline constexpr std::uint64_t kReadWindowBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kReadPieceBytes = kReadWindowBytes / 4;
-/// A longer source is not copied by post(), but as buffers become free.
+/// A source longer than this is not copied by post(), but as buffers become free.
 inline constexpr std::uint32_t kMaxCopiedBytes = std::uint32_t{16} << 20;
 static_assert(kMaxCopiedBytes >= kMaxRowBytes, "a table's row is sent at once");
 
 /// STR-S7: the proof that the member of rank `from` shows to that of rank `to`.
 using Prove = Proof (*)(const std::array<std::byte, kAdmissionKeyBytes>& key, Rank from, Rank to);
 
-/// The parts of a fabric, when all are connected.
+/// The parts of which a fabric is made, when all are connected.
 struct Attachment {
   std::string kind;
   std::string description;  // the network that was chosen, and why, in a line
@@ -45,15 +45,16 @@ struct Attachment {
   std::vector<std::string> names;  // by rank
   std::uint32_t host_members = 1;  // on this host, as far as is known
   std::uint32_t silence_timeout_ms = 0;
-  /// Until then a peer that has said nothing yet may be connecting to others.
+  /// Until this time, a peer that has said nothing yet may be connecting to others.
   std::uint64_t formed_by_ns = 0;
-  std::vector<Proof> our_proofs;     // by peer: what we show it, (STR-S7)
+  std::vector<Proof> our_proofs;     // STR-S7, by peer: what we show it,
   std::vector<Proof> their_proofs;   // and what it must show us
   std::vector<Rank> absent = {};     // ranks without a member: there is no stream to them
-  std::vector<Rank> elsewhere = {};  // ranks that another backend reaches: likewise
-  /// Part of a backend that gives all regions their memory, and shows this member to observers.
+  std::vector<Rank> elsewhere = {};  // ranks that another backend reaches
+  /// True for a part of a backend that gives all regions their memory, and shows this member to
+  /// observers.
   bool is_part = false;
-  Prove prove = nullptr;  // of newcomers, with an admission's key; null: none can come
+  Prove prove = nullptr;  // for newcomers, by an admission's key; null: none can come
   std::unique_ptr<Transport> transport;
 };
 
@@ -70,9 +71,9 @@ class StreamBackend final : public FabricBackend, private Receiver {
   // --- as a part of another backend --------------------------------------------------------------
   /// What poll() does between core().begin_poll() and end_poll().
   void take_arrivals() noexcept;
-  /// Instead of map(): the region has this memory.
+  /// Used instead of map(): the region has this memory.
   void adopt(RegionId id, std::shared_ptr<const mapping::OwnMapping> segment);
-  /// A newcomer that has just been admitted is reached by another backend.
+  /// Says that another backend reaches a newcomer that has just been admitted.
   void leave_elsewhere(Rank newcomer) noexcept;
   [[nodiscard]] const Properties& properties() const noexcept { return properties_; }
 
@@ -115,14 +116,14 @@ class StreamBackend final : public FabricBackend, private Receiver {
     std::uint64_t bytes = 0;
     Key key = {};  // for our device
   };
-  /// The memory of a region of our own.
+  /// The memory of a region of this member.
   struct Memory {
     explicit Memory(const mapping::MappingInfo& segment) : pages(segment) {}
     explicit Memory(std::shared_ptr<const mapping::OwnMapping> segment)
         : pages(std::move(segment)) {}
     mapping::RegionMemory pages;
-    std::uint32_t number = 0;  // once it is announced
-    Key key = {};              // likewise, for the peers' devices
+    std::uint32_t number = 0;  // set once it is announced
+    Key key = {};              // set once it is announced, for the peers' devices
   };
   /// A peer's region that is withdrawn, and from which something may still be coming.
   struct LettingGo {
@@ -134,7 +135,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   struct Retired {
     struct User {
       Rank peer;
-      std::uint64_t started;  // when it was released: our device may be sending from it
+      std::uint64_t started;  // at its release: our device may still send from it
       bool let_go;
     };
     std::unique_ptr<Memory> memory;
@@ -150,10 +151,11 @@ class StreamBackend final : public FabricBackend, private Receiver {
     const std::byte* from = nullptr;
     std::size_t left = 0;
   };
-  /// A read that is not finished. What is left to get but not to ask for is under way.
+  /// A read that is not finished. The bytes that are left to get, but not to ask for, are under
+  /// way.
   struct Reading {
     Completion* completion = nullptr;
-    std::byte* to = nullptr;  // null: thrown away
+    std::byte* to = nullptr;  // null: the bytes are thrown away
     std::uint32_t region = 0;
     bool gone = false;
     std::uint64_t ask_at = 0;
@@ -168,34 +170,35 @@ class StreamBackend final : public FabricBackend, private Receiver {
   struct Contact {
     Contact(Transport& transport, Rank peer) : outbox(transport, peer) {}
 
-    /// From now on there can be answers to wait for.
+    /// Makes room for answers: from now on there can be some to wait for.
     void open();
-    /// There is none any more. Messages stay, which a handler may be taking.
+    /// Frees the room for answers, of which there are none any more. Messages stay, which a handler
+    /// may be taking.
     void give_back() noexcept;
 
-    // Towards the peer.
+    // Towards the peer:
     Outbox outbox;
     bool greets = false;             // there is a stream, and we have said hello
-    bool came_here = false;          // while the fabric worked, and is on this host
-    bool unsent = false;             // is in unsent_
-    std::uint64_t sent_at_beat = 0;  // frames, at the last heartbeat
-    bool owes_bell = false;          // signals by device that it may sleep through
-    Writing writing;                 // what is posted later is refused until it is finished
+    bool came_here = false;          // it came while the fabric worked, and is on this host
+    bool unsent = false;             // whether it is in unsent_
+    std::uint64_t sent_at_beat = 0;  // frames sent at the last heartbeat
+    bool owes_bell = false;          // it may sleep through signals by device
+    Writing writing;                 // later operations are refused until it is finished
     Ring<Completion*> unplaced;
     Ring<Reading> reads;
     Ring<Atomic> atomics;
-    std::uint64_t next_read = 0;  // to ask for; a place in `reads`
+    std::uint64_t next_read = 0;  // index in `reads` of the next one to ask for
     std::uint64_t read_bytes_under_way = 0;
     std::uint64_t message_bytes_sent = 0;
-    std::uint64_t message_bytes_received = 0;  // by the peer
+    std::uint64_t message_bytes_received = 0;  // as the peer has told
 
-    // From the peer.
+    // From the peer:
     bool greeted = false;
     std::uint64_t frames = 0;
-    std::uint64_t bytes_behind = 0;  // that have come with the frame, of puts not applied yet
-    std::uint64_t placed = 0;        // entries that asked for it
+    std::uint64_t bytes_behind = 0;  // bytes behind the frame, for puts that are not applied yet
+    std::uint64_t placed = 0;        // applied entries that asked to be counted
     std::uint64_t placed_reported = 0;
-    bool placed_gone = false;  // those not told yet
+    bool placed_gone = false;  // some of those in `placed` not told yet found no region
     Inbox inbox;
     std::uint64_t message_bytes_handled = 0;
     std::uint64_t message_bytes_reported = 0;
@@ -203,9 +206,10 @@ class StreamBackend final : public FabricBackend, private Receiver {
     std::uint32_t notes_awaited = 0;
   };
 
-  // operations.cpp
+  // These are in operations.cpp.
   [[nodiscard]] Refusal perform(const Operation& operation) noexcept;
-  /// The device does not see what processors do, so our own atomics are its business as well.
+  /// Whether only the device does atomics: it does not see what processors do, so it must do our
+  /// own atomics as well.
   [[nodiscard]] bool atomics_by_device_alone() const noexcept {
     return properties_.native_atomics && !properties_.atomics_coherent_with_cpu;
   }
@@ -224,7 +228,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
                                    const Operation& operation);
   void ask_for_reads(Contact& contact);
 
-  // by_device.cpp
+  // These are in by_device.cpp.
   enum class Way : std::uint8_t { device, frames, later };
   [[nodiscard]] static bool waits_for_answers(const Contact& contact) noexcept;
   [[nodiscard]] Way way_of(const Contact& contact, const Operation& operation) const noexcept;
@@ -245,7 +249,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   [[nodiscard]] Fault take_noted(Contact& contact);
   void forget_device_of(Rank peer) noexcept;
 
-  // apply.cpp
+  // These are in apply.cpp.
   void take_frame(Rank from, std::span<const std::byte> frame) override;
   [[nodiscard]] bool find_places(Rank from, std::span<const std::byte> frame,
                                  std::vector<Place>& places) override;
@@ -263,19 +267,19 @@ class StreamBackend final : public FabricBackend, private Receiver {
   void report_placed(Contact& contact);
   [[nodiscard]] Fault answer(Contact& contact, const EntryHead& head, const std::byte* from);
 
-  // completions.cpp
+  // These are in completions.cpp.
   [[nodiscard]] Fault take_bytes(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault take_former(Rank from, Contact& contact, const EntryHead& head);
   [[nodiscard]] Fault take_placed(Rank from, Contact& contact, const EntryHead& head);
   void finish_one(Completion* completion, Rank peer, bool well) noexcept;
   void fail_all(Contact& contact, Rank peer) noexcept;
 
-  // messages.cpp
+  // These are in messages.cpp.
   [[nodiscard]] Fault take_message(Rank from, Contact& contact, const Entry& entry);
   [[nodiscard]] Fault take_received_report(Contact& contact, const EntryHead& head);
   void report_received(Contact& contact);
 
-  // regions.cpp
+  // These are in regions.cpp.
   [[nodiscard]] Fault take_announcement(Rank from, const Entry& entry);
   [[nodiscard]] const Remote& remote(Rank peer, RegionId id) const noexcept {
     static constexpr Remote kNone{};
@@ -283,11 +287,11 @@ class StreamBackend final : public FabricBackend, private Receiver {
     return of_peer == nullptr ? kNone : of_peer[id.index];
   }
 
-  // newcomers.cpp
+  // These are in newcomers.cpp.
   void greet_first(Rank peer);
   void take_link(Rank peer) override;
 
-  // stream_backend.cpp
+  // These are in stream_backend.cpp.
   void send_hello(Rank peer, const Proof& proof, std::uint32_t silence_timeout_ms);
   void send_entry(Rank peer, const EntryHead& head);
   void send_rest() noexcept;
@@ -295,29 +299,29 @@ class StreamBackend final : public FabricBackend, private Receiver {
   void send_if_idle(Rank peer) noexcept;
   void send_all() noexcept;
 
-  // watch.cpp
+  // These are in watch.cpp.
   void take_end(Rank from, std::string why) override;
   void look_at_clock(std::uint64_t ticks) noexcept;
 
   Rank rank_;
-  std::vector<Proof> our_proofs_;  // by peer; until they are shown
+  std::vector<Proof> our_proofs_;  // by peer; kept until they are shown
   Prove prove_;
   std::uint32_t silence_timeout_ms_;
   std::uint32_t host_members_;
-  std::vector<Rank> elsewhere_;  // of those that the fabric began with
-  Descriptor arrivals_;          // an epoll set of the transport's own, if this is a part
+  std::vector<Rank> elsewhere_;  // among founding members
+  Descriptor arrivals_;          // the transport's own epoll set, if this is a part
   std::unique_ptr<Transport> transport_;
-  DeviceOperations* device_;  // of the transport; null: none
+  DeviceOperations* device_;  // the transport's; null: none
   Properties properties_;
   bool carries_behind_;
-  bool awaits_answers_ = false;  // to whatever goes by frames (STR-B1)
+  bool awaits_answers_ = false;  // whether what goes by frames awaits an answer (STR-B1)
 
-  std::unique_ptr<mapping::ProcessRegistry> registry_;  // none if this is a part
+  std::unique_ptr<mapping::ProcessRegistry> registry_;  // null if this is a part
   std::uint32_t members_;
-  // By peer and region; none of a peer that has not been connected to, or has gone (STR-J4).
+  // By peer and region; null for a peer that was never connected, or has gone (STR-J4).
   std::vector<std::unique_ptr<Remote[]>> remotes_;
   std::vector<Contact> contacts_;  // by rank
-  std::vector<Rank> unsent_;       // have something to send
+  std::vector<Rank> unsent_;       // peers for which there is something to send
   bool sent_to_self_ = false;
   std::vector<std::unique_ptr<Memory>> memories_;  // by region
   std::vector<Retired> retired_;
@@ -328,7 +332,7 @@ class StreamBackend final : public FabricBackend, private Receiver {
   TickTimer look_timer_;  // until the next look at the clock
 
   bool dozing_ = false;
-  std::uint32_t unnoted_ = 0;  // peers that do not know it yet
+  std::uint32_t unnoted_ = 0;  // peers that have not noted yet that this member may sleep
   std::uint64_t last_doze_ns_ = 0;
 };
 

@@ -6,31 +6,33 @@
 namespace dunlin::stream {
 namespace {
 
-/// While a peer has not identified itself.
+/// How often a peer hears from us while it has not identified itself.
 constexpr std::uint64_t kGreetingIntervalNs = 50'000'000;
-/// While a peer may still write without waking us.
+/// The longest sleep while a peer may still write without waking us.
 constexpr std::uint64_t kLongestNapNs = 500'000;
 
 }  // namespace
 
 void StreamBackend::take_end(Rank from, std::string why) { core().on_end(from, why); }
 
-/// Reading it costs more than all the rest of a poll() that finds nothing in a device's queue.
+/// Reads the clock, which costs more than all the rest of a poll() that finds nothing in a device's
+/// queue.
 void StreamBackend::look_at_clock(std::uint64_t ticks) noexcept {
   core().set_time(now_ns());
   look_timer_.restart(ticks, core().recent_ns());
   if (registry_) registry_->publish_poll(core().recent_ns());
 }
 
-/// Until the group must have formed, a peer that has said nothing yet may be connecting to others.
+/// The peer's signs of life. Until the group must have formed, a peer that has said nothing yet may
+/// be connecting to others.
 std::uint64_t StreamBackend::signs_of_life(Rank peer) const noexcept {
   const Contact& contact = contacts_[peer];
   const bool may_be_forming = !contact.greeted && core().recent_ns() < formed_by_ns_;
   return may_be_forming ? core().recent_ns() : contact.frames;
 }
 
-/// The transport may have overlooked what was said first, until more comes. So a peer that has not
-/// answered hears us again, also if no member counts silence.
+/// How often a peer must hear from us. The transport may have overlooked what was said first, until
+/// more comes. So a peer that has not answered hears us again, also if no member counts silence.
 std::uint64_t StreamBackend::longest_beat_interval_ns() const noexcept {
   for (Rank peer = 0; peer < members_; ++peer)
     if (contacts_[peer].greets && !contacts_[peer].greeted && !core().failing(peer))
@@ -38,7 +40,7 @@ std::uint64_t StreamBackend::longest_beat_interval_ns() const noexcept {
   return UINT64_MAX;
 }
 
-/// To each peer that has heard nothing else from us since the last time.
+/// Sends a heartbeat to each peer that has heard nothing else from us since the last one.
 void StreamBackend::beat() noexcept {
   for (Rank peer = 0; peer < members_; ++peer) {
     Contact& contact = contacts_[peer];
@@ -53,7 +55,7 @@ void StreamBackend::beat() noexcept {
   }
 }
 
-/// The core has heard what the peer still said.
+/// Closes the stream; the core has heard what the peer still said.
 void StreamBackend::close(Rank peer) noexcept {
   Contact& contact = contacts_[peer];
   transport_->close(peer);

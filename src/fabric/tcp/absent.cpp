@@ -1,6 +1,6 @@
 #include <dunlin/fabric/tcp.hpp>
 
-/// Compiled where OpenSSL is missing.
+/// This file replaces the fabric where OpenSSL is missing.
 namespace dunlin::tcp {
 namespace {
 

@@ -12,17 +12,17 @@
 namespace dunlin::tcp {
 namespace {
 
-/// Small frames leave at once, and a receive that finds nothing looks into the network device's
-/// queue, where kernel and driver offer that and the process may ask for it. The kernel keeps the
-/// sizes of its buffers itself.
+/// Sets the socket's options: small frames leave at once, and a receive that finds nothing looks
+/// into the network device's queue, where kernel and driver offer that and the process may ask for
+/// it. The kernel keeps the sizes of its buffers itself.
 void tune(int socket) noexcept {
   const int on = 1;
   setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const int microseconds = 50;  // it counts only that this is not 0: no receive blocks
+  const int microseconds = 50;  // any number but 0 counts: no receive blocks
   setsockopt(socket, SOL_SOCKET, SO_BUSY_POLL, &microseconds, sizeof microseconds);
 }
 
-/// Before a newcomer connects again to a member that has not accepted it.
+/// The shortest pause before a newcomer connects again to a member that has not accepted it.
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
@@ -82,8 +82,8 @@ void Connector::meet(std::span<const std::vector<std::byte>> endpoint_addresses,
   call_again(0);
 }
 
-/// A newcomer calls us, so its address is of no use but for messages; if it says none that we
-/// understand, it will not come.
+/// Expects newcomers. A newcomer calls us, so its address is of no use but for messages; if the
+/// address makes no sense, the newcomer will not come.
 void Connector::admit(Rank first, std::span<const stream::Newcomer> newcomers) {
   listen();
   peers_.resize(first + newcomers.size());
@@ -156,13 +156,13 @@ void Connector::call(Rank peer) {
   called.awaits = POLLOUT;
 }
 
-/// Those whose time has come.
+/// Calls those peers again whose time has come.
 void Connector::call_again(std::uint64_t now_ns) {
   for (Rank peer = 0; peer < peers_.size(); ++peer)
     if (peers_[peer].call_again_ns <= now_ns) call(peer);
 }
 
-/// Whether the connection stands, and is encrypted if it must be.
+/// Whether the connection is made, and is encrypted if it must be.
 bool Connector::is_through(Peer& called, Rank peer) const {
   pollfd ready{called.calling.descriptor(), called.awaits, 0};
   if (poll(&ready, 1, 0) <= 0) return false;
@@ -187,14 +187,14 @@ void Connector::send_ticket(Peer& called, Rank peer) const {
   ticket.to = peer;
   ticket.proof = called.ours;
   const iovec piece{&ticket, sizeof ticket};
-  // An empty buffer has room for so little.
+  // An empty buffer has room for so few bytes.
   if (called.calling.send(std::span(&piece, 1)) != sizeof ticket)
     throw Error("connecting to " + who(peer) + " failed: " + error_text(errno));
   called.ticket_sent = true;
   called.awaits = POLLIN;
 }
 
-/// Whether a newcomer has been answered (TCP-C3).
+/// Whether the member has answered this newcomer (TCP-C3).
 bool Connector::is_welcome(Peer& called, Rank peer) const {
   const iovec piece{called.answer.data() + called.answer_bytes,
                     called.answer.size() - called.answer_bytes};
@@ -207,7 +207,7 @@ bool Connector::is_welcome(Peer& called, Rank peer) const {
   return true;
 }
 
-/// Whether the call has become a connection: for a founder, when the ticket is on its way.
+/// Whether the call has become a connection: for a founder, when its ticket is on its way.
 bool Connector::goes_through(Rank peer) {
   Peer& called = peers_[peer];
   if (!called.ticket_sent) {
@@ -217,7 +217,7 @@ bool Connector::goes_through(Rank peer) {
   return !enters_ || is_welcome(called, peer);
 }
 
-/// A founder's call must not fail; a newcomer's is repeated.
+/// Finishes a call. A founder's call must not fail; a newcomer's is repeated.
 bool Connector::finish_call(Rank peer, std::uint64_t now_ns) {
   Peer& called = peers_[peer];
   if (!called.calling.open()) return false;
@@ -275,7 +275,7 @@ MadeConnection Connector::made(Rank peer, Wire wire) {
   return {.peer = peer, .wire = std::move(wire), .at = connected.at};
 }
 
-/// An empty buffer has room for so little.
+/// Sends a welcome; an empty buffer has room for so few bytes.
 bool Connector::send_welcome(Wire& wire) noexcept {
   const iovec piece{const_cast<char*>(kWelcome.data()), kWelcome.size()};
   return wire.send(std::span(&piece, 1)) == static_cast<ssize_t>(kWelcome.size());

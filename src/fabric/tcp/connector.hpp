@@ -29,7 +29,7 @@ namespace dunlin::tcp {
 inline constexpr std::size_t kMaxStrangers = 64;
 inline constexpr std::uint64_t kTicketPatienceNs = 10'000'000'000;
 
-/// The first bytes of the member that connects.
+/// The first bytes that a member sends which connects.
 struct Ticket {
   std::array<char, 8> magic{'D', 'N', 'L', 'N', 'C', 'A', 'L', 'L'};
   std::uint32_t from = 0;
@@ -37,7 +37,7 @@ struct Ticket {
   stream::Proof proof{};
 };
 static_assert(sizeof(Ticket) == 48);
-/// The answer to a newcomer.
+/// The answer to a newcomer's ticket.
 inline constexpr std::array<char, 8> kWelcome{'D', 'N', 'L', 'N', 'C', 'O', 'M', 'E'};
 
 struct MadeConnection {
@@ -51,34 +51,34 @@ class Connector {
   Connector(Listener listener, bool encrypts);
 
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
-  /// All know each other's endpoints: begins to call the ranks above ours. Error if what a peer
-  /// says cannot be, or differs from ours where it must not. `ours` and `theirs` are the proofs of
-  /// STR-S7, by peer.
+  /// Begins to call the ranks above ours: all know each other's endpoints. Throws Error if what a
+  /// peer says cannot be, or differs from ours where it must not. `ours` and `theirs` are the
+  /// proofs of STR-S7, by peer.
   void begin(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::uint64_t deadline_ns);
-  /// As a newcomer: begins to call all ranks below ours that are not absent, as often as it takes,
-  /// and to be called by all above.
+  /// Begins, for a newcomer, to call all ranks below its own that are not absent, as often as it
+  /// takes, and to be called by all above.
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Newcomers will call us, the first of them with the rank `first`.
+  /// Expects calls of newcomers, the first of which has the rank `first`.
   void admit(Rank first, std::span<const stream::Newcomer> newcomers);
-  /// The peer is expected no more.
+  /// Expects the peer no more.
   void give_up(Rank peer) noexcept;
-  /// The next connection that is made, if one is by now. Error if one cannot be made, or if the
-  /// time is up, which names the missing members.
+  /// Returns the next connection that is made, if one is by now. Throws Error if one cannot be
+  /// made, or if the time is up, and names the missing members then.
   [[nodiscard]] std::optional<MadeConnection> next();
   [[nodiscard]] bool complete() const noexcept { return missing_ == 0; }
   [[nodiscard]] std::vector<Rank> unconnected() const;
   [[nodiscard]] Awaited awaited() const;
 
-  /// Whether it goes on listening when all are connected.
+  /// Whether the connector goes on listening when all are connected.
   [[nodiscard]] bool enters() const noexcept { return enters_; }
   [[nodiscard]] bool listens() const noexcept { return static_cast<bool>(listener_.socket); }
-  /// Strangers are hung up on.
+  /// Stops listening, and closes the connections of strangers.
   void stop_listening() noexcept;
-  /// At a new port, if it does not listen.
+  /// Listens at a new port, if it does not listen.
   void listen();
   [[nodiscard]] bool is_on_this_host(std::span<const std::byte> endpoint_address) const;
 
@@ -88,19 +88,19 @@ class Connector {
   struct Peer {
     Caller caller = Caller::nobody;
     Endpoint endpoint = {};
-    std::string at = {};  // empty: nobody knows
+    std::string at = {};  // empty: unknown
     stream::Proof ours = {};
     stream::Proof theirs = {};
     Wire calling = {};
-    bool shakes_hands = false;  // the connection stands
+    bool shakes_hands = false;  // the connection is made, but the handshake is not
     bool ticket_sent = false;
     std::array<char, kWelcome.size()> answer = {};
     std::size_t answer_bytes = 0;
     short awaits = POLLOUT;
     std::uint64_t call_again_ns = UINT64_MAX;
-    std::uint64_t pause_ns = 0;  // before that
+    std::uint64_t pause_ns = 0;  // pause before the next call
   };
-  /// Has connected to us, and not shown its ticket yet.
+  /// A caller that has connected to us, and not shown its ticket yet.
   struct Stranger {
     Wire wire = {};
     std::uint64_t until_ns = 0;
@@ -123,20 +123,20 @@ class Connector {
   void accept_strangers(std::uint64_t now_ns);
   [[nodiscard]] std::optional<MadeConnection> next_call(std::uint64_t now_ns);
   [[nodiscard]] static bool send_welcome(Wire& wire) noexcept;
-  /// Its rank, if its ticket is whole and right; `gone` if it must be closed.
+  /// The stranger's rank, if its ticket is whole and right; sets `gone` if it must be closed.
   [[nodiscard]] std::optional<Rank> read_ticket(Stranger& stranger, bool& gone);
   [[nodiscard]] MadeConnection made(Rank peer, Wire wire);
   [[nodiscard]] std::string who(Rank peer) const;
   [[nodiscard]] std::string missing() const;
 
   Listener listener_;
-  std::unique_ptr<Security> security_;  // if we encrypt, from begin()
+  std::unique_ptr<Security> security_;  // set by begin(), if we encrypt
   bool encrypts_;
-  bool enters_ = false;  // is a newcomer
+  bool enters_ = false;  // whether this member is a newcomer
   Rank rank_ = 0;
   std::vector<Peer> peers_;  // by rank
   std::vector<Stranger> strangers_;
-  std::size_t missing_ = SIZE_MAX;  // until begin()
+  std::size_t missing_ = SIZE_MAX;  // unknown until begin()
   std::uint64_t deadline_ns_ = UINT64_MAX;
 };
 

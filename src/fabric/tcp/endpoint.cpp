@@ -24,7 +24,7 @@ struct EndpointHead {
 };
 static_assert(sizeof(EndpointHead) == 16);
 
-/// Calls that wait to be accepted, besides one for each member.
+/// How many calls may wait to be accepted, besides one for each member.
 constexpr int kOtherCallers = 64;
 
 socklen_t address_bytes(sa_family_t family) noexcept {
@@ -32,7 +32,7 @@ socklen_t address_bytes(sa_family_t family) noexcept {
   return family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
 }
 
-/// The kernel is to choose it.
+/// Sets the port to 0, so that the kernel chooses it.
 void forget_port(SocketAddress& at) noexcept {
   if (at.address.ss_family == AF_INET)
     reinterpret_cast<sockaddr_in&>(at.address).sin_port = 0;
@@ -40,7 +40,7 @@ void forget_port(SocketAddress& at) noexcept {
     reinterpret_cast<sockaddr_in6&>(at.address).sin6_port = 0;
 }
 
-/// Binds, listens, and notes the port: 0, or errno.
+/// Binds, listens, and notes the port. Returns 0, or errno.
 int listen_on(Listener& listener, int backlog) {
   SocketAddress& at = listener.at;
   Descriptor socket(checked(
@@ -54,7 +54,7 @@ int listen_on(Listener& listener, int backlog) {
   return 0;
 }
 
-/// The number of the host, without the port.
+/// The bytes of the host's address, without the port.
 std::span<const std::byte> host_of(const SocketAddress& at) noexcept {
   if (at.address.ss_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(at.address).sin_addr;
@@ -99,7 +99,7 @@ struct Place {
   std::string why;
 };
 
-/// IPv4 first, where an interface has both.
+/// The address of an interface; IPv4 comes first, where an interface has both.
 Place place_on(const std::string& device) {
   std::string found;
   for (const Interface& one : interfaces()) {

@@ -18,21 +18,22 @@ struct Endpoint {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(const Endpoint& endpoint);
-/// The endpoint of another member. Error, with `who` in it, if it is no endpoint of this fabric.
+/// Decodes another member's endpoint. Throws Error, with `who` in it, if the text is no endpoint of
+/// this fabric.
 [[nodiscard]] Endpoint decode(std::span<const std::byte> text, const std::string& who);
 
-/// Whether they have the same address, whatever the port.
+/// Whether two socket addresses have one host, whatever their ports.
 [[nodiscard]] bool same_host(const rendezvous::SocketAddress& one,
                              const rendezvous::SocketAddress& other) noexcept;
-/// How many of the endpoints are on the host of the one at `ours`, which counts; ranks without a
-/// member have an empty one.
+/// How many of the endpoints are on the host of endpoint `ours`, which counts, too; ranks without a
+/// member have an empty endpoint.
 [[nodiscard]] std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
                                                std::size_t ours);
 
 /// The requested network, as in JoinOptions.
 struct Choice {
   std::string device;   // an interface; empty: any
-  std::string address;  // empty: one from which the rendezvous is reached
+  std::string address;  // empty: from which the rendezvous is reached
   std::string rendezvous;
 };
 struct Listener {
@@ -40,13 +41,13 @@ struct Listener {
   rendezvous::SocketAddress at;
   std::string why;  // "10.0.0.7:40112, from which 10.0.0.1:7700 is reached"
 };
-/// Listens at a port that the kernel chooses, for so many peers. Error names what is not there, and
-/// lists what is.
+/// Listens at a port that the kernel chooses, for so many peers. If the address or interface does
+/// not exist, throws Error that names it, and lists those that do.
 [[nodiscard]] Listener listen_at(const Choice& choice, std::uint32_t members);
 /// Listens at another port of the same address, once no member listens at the former one any more.
 void listen_again(Listener& listener);
 
-/// "eth0 10.0.0.7": the addresses of all interfaces that are up.
+/// The addresses of all interfaces that are up: "eth0 10.0.0.7".
 [[nodiscard]] std::vector<std::string> list_networks();
 
 }  // namespace dunlin::tcp

@@ -9,10 +9,11 @@
 namespace dunlin::tcp {
 namespace {
 
-/// Enough for a prefix and a frame of some puts whose bytes are behind it: the less of those comes
-/// along, the less is copied.
+/// How much to read at once before a frame is known: enough for a prefix and a frame of some puts
+/// whose bytes are behind it. The fewer of those bytes come along, the fewer are copied.
 constexpr std::size_t kPeekBytes = 1024;
-/// So few bytes behind a frame are copied sooner than a second call receives them into their place.
+/// If only so few bytes are behind a frame, they are copied: that is faster than a second call that
+/// receives them into their place.
 constexpr std::size_t kWorthACallBytes = 16'384;
 
 }  // namespace
@@ -35,7 +36,7 @@ std::size_t Incoming::part_bytes() const noexcept {
 }
 
 std::size_t Incoming::scratch_bytes() const noexcept {
-  // Until the next prefix is known, the frame is taken to be like the last one.
+  // Until the next prefix is known, the next frame is assumed to be like the last one.
   return prefix_.behind_bytes > kWorthACallBytes ? kPeekBytes : Scratch::kBytes;
 }
 
@@ -44,13 +45,13 @@ std::span<const iovec> Incoming::wanted(Scratch& scratch) {
   own_bytes_ = 0;
   own_pieces(scratch);
   for (std::size_t i = 0; i < piece_count_; ++i) own_bytes_ += pieces_[i].iov_len;
-  // What comes behind the part begins there; on a whole word, as all parts have whole words.
+  // The bytes behind the part begin there, on a whole word, as all parts have whole words.
   if (have_ + own_bytes_ == part_bytes() || piece_count_ == 0)
     pieces_[piece_count_++] = {scratch.room(), scratch_bytes()};
   return std::span(pieces_).first(piece_count_);
 }
 
-/// The rest of the part, if its beginning is here.
+/// Adds the pieces for the rest of the part, if its beginning is here.
 void Incoming::own_pieces(Scratch& scratch) {
   switch (part_) {
     case Part::prefix:
@@ -105,7 +106,7 @@ void Incoming::count(std::size_t bytes) noexcept {
     place_have_ -= places_[place_++].bytes;
 }
 
-/// Takes what belongs to the part from the front of the content.
+/// Takes the bytes of the part from the front of the content.
 void Incoming::copy_from(std::span<const std::byte>& content) {
   std::size_t piece = std::min(content.size(), part_bytes() - have_);
   if (part_ == Part::prefix) {

@@ -20,13 +20,14 @@
 ///      their bytes are thrown away.
 namespace dunlin::tcp {
 
-/// Where all connections of a fabric receive what has no place of its own; used by one at a time.
+/// Memory in which all connections of a fabric receive what has no place of its own; one uses it at
+/// a time.
 class Scratch {
  public:
-  /// From one call: as much as is worth a call, and stays in the cache.
+  /// The most bytes from one call: as much as is worth a call, and stays in the cache.
   static constexpr std::size_t kBytes = std::size_t{1} << 18;
   [[nodiscard]] std::byte* room() noexcept { return room_.get(); }
-  /// Memory for bytes that are thrown away: kMaxBehindBytes.
+  /// Memory for bytes that are thrown away, kMaxBehindBytes long.
   [[nodiscard]] std::byte* bin();
 
  private:
@@ -36,10 +37,10 @@ class Scratch {
 
 class Incoming {
  public:
-  /// The memory for the next call: at least one piece. The last one is in the scratch memory.
+  /// The memory for the next call: at least one piece. The last piece is in the scratch memory.
   [[nodiscard]] std::span<const iovec> wanted(Scratch& scratch);
-  /// The call has filled the first `bytes` of that. Hands over what is whole; false if the peer
-  /// breaks the protocol, or the receiver has closed this connection.
+  /// Says that the call has filled the first `bytes` of wanted(). Hands over what is whole. Returns
+  /// false if the peer breaks the protocol, or the receiver has closed this connection.
   [[nodiscard]] bool take(std::size_t bytes, Rank from, stream::Receiver& receiver,
                           Scratch& scratch);
   void forget_places(std::span<const std::byte> memory) noexcept;
@@ -60,16 +61,16 @@ class Incoming {
                                stream::Receiver& receiver);
   void keep_frames();
 
-  Part part_ = Part::prefix;  // that is awaited
-  std::size_t have_ = 0;      // of it
+  Part part_ = Part::prefix;  // the part that is awaited
+  std::size_t have_ = 0;      // how much of it has come
   Prefix prefix_;
-  std::unique_ptr<std::byte[]> frame_;  // kMaxFrameBytes, once one comes in pieces
-  std::vector<stream::Place> places_;   // of what is behind the frame, and for its padding
+  std::unique_ptr<std::byte[]> frame_;  // kMaxFrameBytes, once a frame comes in pieces
+  std::vector<stream::Place> places_;   // for the bytes behind the frame, and its padding
   std::size_t place_ = 0;               // the first that is not full,
-  std::size_t place_have_ = 0;          // and what it has
+  std::size_t place_have_ = 0;          // and how many bytes it has
   std::array<iovec, kMaxPieces> pieces_;
   std::size_t piece_count_ = 0;
-  std::size_t own_bytes_ = 0;  // of the pieces that are not scratch memory
+  std::size_t own_bytes_ = 0;  // bytes of the pieces that are not scratch memory
   bool closed_ = false;
 };
 

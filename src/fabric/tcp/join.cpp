@@ -13,7 +13,7 @@ namespace {
 using NetworkJoin = stream::NetworkJoin<TcpTransport>;
 using NetworkEntry = stream::NetworkEntry<TcpTransport>;
 
-/// The standard streams, libraries, a rendezvous, a log.
+/// Descriptors for the standard streams, libraries, a rendezvous, a log.
 constexpr std::uint64_t kOtherDescriptors = 64;
 
 void check_provider(const JoinOptions& options) {

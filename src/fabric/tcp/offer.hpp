@@ -8,7 +8,7 @@
 
 namespace dunlin::tcp {
 
-/// TCP, for a fabric of so many members that has other ways, too. Throws Error.
+/// Offers TCP for a fabric of so many members that has other ways, too. Throws Error.
 [[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
 
 }  // namespace dunlin::tcp

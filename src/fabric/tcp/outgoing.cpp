@@ -13,13 +13,13 @@ namespace {
 
 const std::array<std::byte, kWordBytes> kPadding{};
 
-/// The kernel reads it only.
+/// The piece as an iovec; the kernel only reads it.
 iovec piece_of(const std::byte* at, std::size_t bytes) noexcept {
   return {const_cast<std::byte*>(at), bytes};
 }
 
-/// Sends what is left of the frame, and says whether that is all; `error` is errno, unless the
-/// kernel has no room.
+/// Sends what is left of the frame, and returns whether that is all; `error` becomes errno, unless
+/// the kernel has no room.
 bool send_rest(OutgoingFrame& frame, Wire& wire, int& error) noexcept {
   for (;;) {
     std::array<iovec, kMaxPieces> pieces;

@@ -20,25 +20,25 @@
 ///      part stays first until the kernel has taken all of it.
 namespace dunlin::tcp {
 
-/// A frame, and the bytes behind it: first those that were copied, then those still in their place.
+/// A frame, and the bytes behind it: first copied bytes, then those still at their source.
 class OutgoingFrame {
  public:
   [[nodiscard]] std::byte* frame() noexcept { return head_.get() + sizeof(Prefix); }
-  /// How many of the bytes find room.
+  /// Attaches bytes; returns how many of them find room.
   [[nodiscard]] std::size_t attach(const std::byte* from, std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t unsettled_bytes() const noexcept { return unsettled_bytes_; }
-  /// Copies the sources that are attached, or what the kernel has not taken of them.
+  /// Copies the attached sources, or what the kernel has not taken of them.
   void settle();
   void seal(std::size_t frame_bytes) noexcept;
-  /// The bytes that the kernel has not taken yet.
+  /// Lists the bytes that the kernel has not taken yet.
   [[nodiscard]] std::size_t gather(std::array<iovec, kMaxPieces>& pieces) const noexcept;
-  /// The kernel has taken so many more; whether that is all.
+  /// Says that the kernel has taken so many more; returns whether that is all.
   [[nodiscard]] bool was_sent(std::size_t bytes) noexcept;
   void reset() noexcept;
   void free_copies() noexcept { copied_.reset(); }
 
  private:
-  static constexpr std::size_t kMaxSources = kMaxPieces - 3;  // the head, what is copied, padding
+  static constexpr std::size_t kMaxSources = kMaxPieces - 3;  // and head, copies, padding
 
   [[nodiscard]] std::size_t behind_bytes() const noexcept {
     return copied_bytes_ + unsettled_bytes_;
@@ -49,7 +49,7 @@ class OutgoingFrame {
 
   std::unique_ptr<std::byte[]> head_ =
       std::make_unique_for_overwrite<std::byte[]>(sizeof(Prefix) + stream::kMaxFrameBytes);
-  std::unique_ptr<std::byte[]> copied_;  // kMaxBehindBytes, once some are needed
+  std::unique_ptr<std::byte[]> copied_;  // kMaxBehindBytes, once it is needed
   std::size_t head_bytes_ = 0;
   std::size_t copied_bytes_ = 0;
   std::array<iovec, kMaxSources> sources_;
@@ -58,7 +58,7 @@ class OutgoingFrame {
   std::size_t sent_ = 0;
 };
 
-/// Frames that are not in use, shared by all connections: the last one used is in the cache.
+/// Frames that are not in use, which all connections share: the one used last is in the cache.
 class FramePool {
  public:
   [[nodiscard]] std::unique_ptr<OutgoingFrame> take();
@@ -74,18 +74,18 @@ class Outgoing {
  public:
   explicit Outgoing(FramePool& pool) : pool_(&pool) {}
 
-  /// Where the next frame is composed, as long as there is room for it; else null.
+  /// A place to compose the next frame, if there is room for one; null otherwise.
   [[nodiscard]] std::byte* lend();
   [[nodiscard]] std::size_t attach(const std::byte* from, std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t unsettled_bytes() const noexcept {
     return composed_ ? composed_->unsettled_bytes() : 0;
   }
   void settle();
-  /// Sends the frame under composition: 0, or errno.
+  /// Sends the frame under composition. Returns 0, or errno.
   [[nodiscard]] int commit(Wire& wire, std::size_t frame_bytes);
-  /// Sends the rest that the kernel has not taken: 0, or errno.
+  /// Sends the rest that the kernel has not taken. Returns 0, or errno.
   [[nodiscard]] int push(Wire& wire);
-  /// Whether the kernel has not taken all.
+  /// Whether the kernel has not taken all frames.
   [[nodiscard]] bool blocked() const noexcept { return !waiting_.empty(); }
   void clear() noexcept;
 

@@ -10,7 +10,7 @@ namespace dunlin::tcp {
 
 struct Prefix {
   std::uint32_t frame_bytes = 0;   // a multiple of 8, at most kMaxFrameBytes
-  std::uint32_t behind_bytes = 0;  // of the frame's puts; zero bytes fill the last word
+  std::uint32_t behind_bytes = 0;  // behind the frame; zero bytes fill the last word
 };
 static_assert(sizeof(Prefix) == kWordBytes);
 
@@ -24,7 +24,7 @@ inline constexpr std::size_t kMaxPieces = 64;
          prefix.frame_bytes % kWordBytes == 0 && prefix.behind_bytes <= kMaxBehindBytes;
 }
 
-/// How many bytes fill the last word of so many.
+/// How many bytes fill up the last word of that many bytes.
 [[nodiscard]] constexpr std::size_t padding_of(std::size_t bytes) noexcept {
   return stream::whole_words(bytes) - bytes;
 }

@@ -41,11 +41,11 @@ PairKey pair_key(const stream::Proof& of_lower, const stream::Proof& of_higher) 
   return rendezvous::derived_key(both, kPairKeyLabel);
 }
 
-// --- a socket as OpenSSL sees it ----------------------------------------------------------------
+// --- a socket as OpenSSL sees it -----------------------------------------------------------------
 
-/// OpenSSL's own would raise SIGPIPE when the peer is gone. And after a write that has failed,
-/// OpenSSL reads nothing any more, although what the peer has sent before is still here; so it is
-/// told that all was written, and the session knows better.
+/// Sends without SIGPIPE, which OpenSSL's own function would raise when the peer is gone. And after
+/// a write that has failed, OpenSSL reads nothing any more, although what the peer has sent before
+/// is still here; so it is told that all was written, and the session remembers the error.
 int send_quietly(BIO* bio, const char* bytes, int count) {
   int socket = -1;
   BIO_get_fd(bio, &socket);
@@ -65,7 +65,7 @@ struct FreeMethod {
   void operator()(BIO_METHOD* method) const noexcept { BIO_meth_free(method); }
 };
 
-/// As OpenSSL's sockets are, kernel TLS included, but for how they send.
+/// A method like that of OpenSSL's sockets, kernel TLS included, except for how it sends.
 const BIO_METHOD* quiet_socket() {
   static const std::unique_ptr<BIO_METHOD, FreeMethod> method = [] {
     const BIO_METHOD* const usual = BIO_s_socket();
@@ -86,7 +86,7 @@ struct FreeSession {
   void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
 };
 
-/// The key as OpenSSL wants it: a session that ended before this one, as it were.
+/// Makes the key what OpenSSL wants: a session that seems to have ended before this one.
 SSL_SESSION* session_with(const PairKey& key, SSL* connection) {
   constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
   const SSL_CIPHER* const cipher = SSL_CIPHER_find(connection, kAes128GcmSha256.data());
@@ -143,10 +143,10 @@ Security::Security(Rank rank) : rank_(rank), context_(SSL_CTX_new(TLS_method()))
   SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  // Several records with one call, instead of each with two.
+  // OpenSSL reads several records with one call, instead of each with two.
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, kReadAheadBytes);
-  // Without a CA, no certificate is accepted: a peer that has not the key gets nowhere.
+  // Without a CA, no certificate is accepted: a peer without the key gets nowhere.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_psk_use_session_callback(context, offer_pair_key);
@@ -206,7 +206,7 @@ bool SecureSession::in_kernel() const noexcept {
          BIO_get_ktls_recv(SSL_get_rbio(session_.get()));
 }
 
-/// As of a system call.
+/// Converts a failed call into the result of a system call.
 ssize_t SecureSession::failure(int result) const noexcept {
   const int error = SSL_get_error(session_.get(), result);
   ERR_clear_error();
@@ -228,7 +228,7 @@ ssize_t SecureSession::send(std::span<const iovec> pieces) noexcept {
   std::size_t total = 0;
   std::size_t at = 0;  // in the first piece
   for (;;) {
-    // Bytes that are staged already are those at the front of the pieces.
+    // The bytes at the front of the pieces are staged already.
     const std::size_t had = staged_bytes_;
     std::size_t passed = 0;
     while (passed < kRecordBytes && !pieces.empty() && (had == 0 || passed < had)) {

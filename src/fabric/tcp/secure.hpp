@@ -34,16 +34,16 @@ using PairKey = std::array<std::byte, 32>;
 /// The keys and contexts for a member's connections; must stay until their handshakes are complete.
 class Security {
  public:
-  /// Throws Error.
+  /// Throws Error if OpenSSL fails.
   explicit Security(Rank rank);
   Security(const Security&) = delete;
   Security& operator=(const Security&) = delete;
   ~Security();
 
-  /// One more peer; `ours` and `theirs` are the proofs of STR-S7.
+  /// Adds a peer; `ours` and `theirs` are the proofs of STR-S7.
   void add(Rank peer, const stream::Proof& ours, const stream::Proof& theirs);
-  /// For OpenSSL's callbacks: the key for the pair whom the identity names; null if it names
-  /// others.
+  /// Called by OpenSSL's callbacks: the key for the pair that the identity names; null if it names
+  /// other members.
   [[nodiscard]] const PairKey* find(std::string_view identity) const;
   [[nodiscard]] static std::string identity_of(Rank one, Rank other);
 
@@ -57,20 +57,20 @@ class Security {
   std::unique_ptr<ssl_ctx_st, Free> context_;
 };
 
-/// One connection's, on a connected socket.
+/// The TLS session of one connection, on a connected socket.
 class SecureSession {
  public:
-  /// The peer that we connect to; none if we accept.
+  /// The value of `callee` if we accept the connection instead of calling.
   static constexpr Rank kCalled = UINT32_MAX;
   SecureSession(const Security& security, int socket, Rank callee);
 
   enum class Handshake { reads, writes, complete, failed };
-  /// Goes on as far as the socket allows.
+  /// Continues the handshake as far as the socket allows.
   [[nodiscard]] Handshake shake_hands();
-  /// Whether the kernel encrypts and decrypts, so that the socket is used as any other.
+  /// Whether the kernel encrypts and decrypts, so that the socket is used like any other.
   [[nodiscard]] bool in_kernel() const noexcept;
 
-  // As Wire has them.
+  // These have the contracts of Wire.
   [[nodiscard]] ssize_t send(std::span<const iovec> pieces) noexcept;
   [[nodiscard]] ssize_t receive(std::span<const iovec> pieces) noexcept;
 
@@ -80,16 +80,17 @@ class SecureSession {
   };
   [[nodiscard]] ssize_t failure(int result) const noexcept;
 
-  std::string identity_;  // of a caller
+  std::string identity_;  // the caller's
   std::unique_ptr<ssl_st, Free> session_;
   /// The most bytes that are encrypted at once. OpenSSL must be given the same bytes again while
   /// the socket has no room for them.
   static constexpr std::size_t kRecordBytes = 16'384;
   std::unique_ptr<std::byte[]> staged_ = std::make_unique_for_overwrite<std::byte[]>(kRecordBytes);
   std::size_t staged_bytes_ = 0;
-  /// Why the socket takes nothing any more (errno). OpenSSL is not told, so that it still receives.
+  /// Why the socket takes nothing any more (errno). OpenSSL is not told that, so that it still
+  /// receives.
   int broken_ = 0;
-  /// Nothing more comes, because of this error, or of an end. OpenSSL says so only once.
+  /// Whether nothing more comes, after an error or an end. OpenSSL says so only once.
   bool over_ = false;
   int over_error_ = 0;
 };

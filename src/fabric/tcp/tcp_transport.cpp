@@ -14,12 +14,12 @@
 namespace dunlin::tcp {
 namespace {
 
-/// Asking so many sockets costs less than asking which of them have something.
+/// Receiving from so many sockets costs less than asking epoll which of them have something.
 constexpr std::size_t kMostAskedDirectly = 2;
 constexpr std::size_t kMaxEvents = 64;
-/// From one connection, in one round.
+/// The most receives from one connection in one round.
 constexpr int kMostReceives = 8;
-/// For calls of newcomers: a system call each.
+/// The time between two looks for calls of newcomers, which cost a system call each.
 constexpr std::uint64_t kBetweenLooksNs = 1'000'000;
 
 constexpr const char* kClosed =
@@ -42,7 +42,7 @@ TcpTransport::TcpTransport(Connector connector, std::uint32_t members)
 
 TcpTransport::~TcpTransport() {
   push_blocked();
-  // STR-S8: the peers may take the rest yet.
+  // STR-S8: the peers may still take the rest.
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(stream::kFarewellNs);
   while (!blocked_.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
@@ -67,7 +67,7 @@ void TcpTransport::enter(Rank rank, std::span<const std::vector<std::byte>> endp
 bool TcpTransport::connected() {
   while (std::optional<MadeConnection> made = connector_.next()) add(std::move(*made));
   if (!connector_.complete()) return false;
-  if (!connector_.enters()) connector_.stop_listening();  // no other member is expected yet
+  if (!connector_.enters()) connector_.stop_listening();  // no other member can come yet
   return true;
 }
 
@@ -96,7 +96,7 @@ void TcpTransport::admit(Rank first, std::span<const stream::Newcomer> newcomers
   watch_calls();
 }
 
-/// What the connector waits for now.
+/// Watches what the connector waits for now.
 void TcpTransport::watch_calls() {
   if (epoll_ < 0 || !connector_.listens()) return;
   if (!calls_) {
@@ -116,8 +116,8 @@ void TcpTransport::look_around(std::uint64_t now_ns) noexcept {
   if (::poll(&ready, 1, 0) > 0) take_calls();
 }
 
-/// A resource that is missing for one connection, such as a descriptor, may be there for the next:
-/// a newcomer that finds its connection closed connects again.
+/// Takes calls. A resource that is missing for one connection, such as a descriptor, may be there
+/// for the next: a newcomer that finds its connection closed connects again.
 void TcpTransport::take_calls() {
   try {
     while (std::optional<MadeConnection> made = connector_.next()) {
@@ -178,8 +178,8 @@ void TcpTransport::push_blocked() {
   });
 }
 
-/// Sending has failed, for good: lost bytes would leave a gap. What the peer has said before is
-/// still received, and then its end, which it makes when it sees ours.
+/// Notes that sending has failed, for good: lost bytes would leave a gap. What the peer has sent
+/// before is still received, and then its end, which it makes when it sees ours.
 void TcpTransport::note_error(Connection& connection, int error) {
   if (error == 0) return;
   connection.broken = true;
@@ -237,7 +237,8 @@ void TcpTransport::receive(Connection& connection, stream::Receiver& receiver) {
   unread_.push_back(connection.peer);
 }
 
-/// A session may have decrypted more than was asked for, of which the socket says nothing.
+/// Receives from those that may have more: a session may have decrypted more than was asked for, of
+/// which the socket tells nothing.
 void TcpTransport::receive_again(stream::Receiver& receiver) {
   for (const Rank peer : std::exchange(unread_, {}))
     if (usable(peer)) receive(*connections_[peer], receiver);
@@ -264,7 +265,8 @@ void TcpTransport::give_back_closed() noexcept {
   closed_.clear();
 }
 
-/// The object stays until the next round: its frame may be in the receiver's hands.
+/// Closes a connection. The object stays until the next round: its frame may be in the receiver's
+/// hands.
 void TcpTransport::close(Rank peer) noexcept {
   connector_.give_up(peer);
   if (peer >= connections_.size() || !connections_[peer]) return;

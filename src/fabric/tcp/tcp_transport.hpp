@@ -36,17 +36,17 @@ class TcpTransport final : public stream::Transport {
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
-  /// missing members.
+  /// Makes progress; true once there is a connection to each peer. Throws Error that names the
+  /// missing members when the time is up.
   [[nodiscard]] bool connected();
   [[nodiscard]] Awaited awaited() const { return connector_.awaited(); }
-  /// As a newcomer, instead of connect(): goes on listening.
+  /// Begins as a newcomer, instead of connect(): goes on listening.
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
   [[nodiscard]] std::vector<Rank> unconnected() const { return connector_.unconnected(); }
 
-  /// The connection to a peer that has none yet.
+  /// Adds the connection to a peer that has none yet.
   void add(MadeConnection made);
 
   // --- Transport ---------------------------------------------------------------------------------
@@ -81,9 +81,9 @@ class TcpTransport final : public stream::Transport {
     std::string at;  // "10.0.0.7:40112"
     Outgoing out;
     Incoming in;
-    std::uint64_t sent_round = 0;  // the last one in which a frame was sent
+    std::uint64_t sent_round = 0;  // the last round in which a frame was sent
     bool ended = false;
-    bool broken = false;  // for sending
+    bool broken = false;  // true: nothing can be sent
     bool watches_room = false;
     std::string why = {};
   };
@@ -91,7 +91,8 @@ class TcpTransport final : public stream::Transport {
   [[nodiscard]] bool usable(Rank peer) const noexcept {
     return peer < connections_.size() && connections_[peer] && !connections_[peer]->ended;
   }
-  /// Nothing can be said any more once sending has failed: a frame may have gone in part.
+  /// Whether the peer can be sent frames: not once sending has failed, because a frame may have
+  /// gone in part.
   [[nodiscard]] bool can_send(Rank peer) const noexcept {
     return usable(peer) && !connections_[peer]->broken;
   }
@@ -110,16 +111,16 @@ class TcpTransport final : public stream::Transport {
 
   FramePool pool_;
   Scratch scratch_;
-  Connector connector_;                                   // until all are connected, or for good
-  std::optional<AwaitedDescriptor> calls_;                // while it listens, in the epoll set
-  std::uint64_t look_at_calls_ns_ = 0;                    // not before
-  std::vector<Rank> linked_;                              // newcomers, not told yet
+  Connector connector_;                     // used until all are connected, or for good
+  std::optional<AwaitedDescriptor> calls_;  // in the epoll set while it listens
+  std::uint64_t look_at_calls_ns_ = 0;      // the next look
+  std::vector<Rank> linked_;                // newcomers that were not reported yet
   std::vector<std::unique_ptr<Connection>> connections_;  // by rank
   std::vector<Rank> open_;
-  std::vector<Rank> blocked_;  // have frames that the kernel has not taken
-  std::vector<Rank> ended_;    // not told yet
-  std::vector<Rank> closed_;   // have memory to be given back
-  std::vector<Rank> unread_;   // may have more than was received in the last round
+  std::vector<Rank> blocked_;  // peers whose frames the kernel has not all taken
+  std::vector<Rank> ended_;    // ends that were not reported yet
+  std::vector<Rank> closed_;   // peers with memory to be given back
+  std::vector<Rank> unread_;   // peers that may have sent more than the last round received
   std::uint64_t round_ = 1;
   int epoll_ = -1;
 };

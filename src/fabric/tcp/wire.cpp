@@ -50,7 +50,7 @@ void Wire::close() noexcept {
   std::array<std::byte, std::size_t{1} << 16> unread;
   for (int i = 0; i < kMostRounds; ++i)
     if (::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT) <= 0) break;
-  // In case a forked child has the socket, too.
+  // shutdown() works even if a forked child has the socket, too.
   shutdown(socket_.get(), SHUT_RD);
   socket_.close();
 }

@@ -2,7 +2,7 @@
 
 #include "fabric/verbs/offer.hpp"
 
-/// Compiled in place of the fabric where libibverbs, librdmacm or OpenSSL is missing.
+/// This file replaces the fabric where libibverbs, librdmacm or OpenSSL is missing.
 namespace dunlin::verbs {
 namespace {
 

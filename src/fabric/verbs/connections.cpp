@@ -16,11 +16,11 @@ namespace dunlin::verbs {
 namespace {
 
 constexpr int kResolveMs = 2'000;
-constexpr std::uint64_t kPatienceNs = 20'000'000;  // of one look at the events
-constexpr std::uint64_t kPauseNs = 20'000'000;     // before we call once more
+constexpr std::uint64_t kPatienceNs = 20'000'000;  // between two looks at the events
+constexpr std::uint64_t kPauseNs = 20'000'000;     // before we call again
 constexpr int kBacklog = 2 * kRoomForMembers;
-constexpr int kPorts = 8;  // tried, if TCP uses them already (iWARP)
-/// What the device is asked for to send along in a request, the most first.
+constexpr int kPorts = 8;  // ports to try, if TCP uses some already (iWARP)
+/// How many bytes a device is asked to send along in a request, the most first.
 constexpr std::array<std::uint32_t, 6> kInlineBytes{256, 220, 128, 64, 48, 0};
 /// A lost packet is sent again after 4 us * 2^15: 134 ms. (The default for RoCE is two seconds.)
 constexpr std::uint8_t kAcknowledgeTimeout = 15;
@@ -62,7 +62,8 @@ void VerbsTransport::listen(int backlog) {
   }
 }
 
-/// As many slots for each peer as the completion queue can hold completions of (VRB-V5).
+/// Makes the queues, with as many slots for each peer as the completion queue can hold completions
+/// of (VRB-V5).
 void VerbsTransport::make_queues(std::uint32_t members) {
   channel_.reset(made(ibv_create_comp_channel(listener_->verbs), "making a completion channel"));
   make_nonblocking(channel_->fd);
@@ -112,8 +113,8 @@ std::vector<std::byte> VerbsTransport::endpoint_address() const {
   return made_endpoint_address;
 }
 
-/// librdmacm writes into the attributes, so each attempt has its own. A device refuses a size that
-/// it cannot send inline.
+/// Makes a queue pair. librdmacm writes into the attributes, so each attempt has its own. A device
+/// refuses a size that it cannot send inline.
 void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint32_t receives) {
   for (const std::uint32_t inline_bytes : kInlineBytes) {
     ibv_qp_init_attr wanted{};
@@ -138,7 +139,7 @@ void VerbsTransport::create_pair(rdma_cm_id& id, std::uint32_t slots, std::uint3
 
 void VerbsTransport::open_link(Rank peer, rdma_cm_id& id) {
   Link& link = links_[peer];
-  std::uint8_t timeout = kAcknowledgeTimeout;  // iWARP has none: TCP's
+  std::uint8_t timeout = kAcknowledgeTimeout;  // unused by iWARP, which has TCP's
   static_cast<void>(
       rdma_set_option(&id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout));
   create_pair(id, slots_, kReceives);
@@ -152,7 +153,7 @@ void VerbsTransport::open_link(Rank peer, rdma_cm_id& id) {
     const std::span all(link.pages.get(), bytes);
     link.frames =
         register_memory(all.first(kFramesBytes), IBV_ACCESS_LOCAL_WRITE, "frames of a peer");
-    // iWARP writes the answers to our reads as a peer would.
+    // On iWARP, the answers to our reads are writes, as if a peer wrote.
     const int answers = traits_.is_iwarp ? IBV_ACCESS_REMOTE_WRITE : 0;
     link.staging = register_memory(all.subspan(kFramesBytes), IBV_ACCESS_LOCAL_WRITE | answers,
                                    "staging of a peer");
@@ -192,7 +193,8 @@ void VerbsTransport::call(Rank peer) {
        "looking for the way to " + who(peer));
 }
 
-/// A connection to our own queue pair is called and answered here.
+/// Whether a caller may connect. This member also calls and answers itself, for a connection to its
+/// own queue pair.
 bool VerbsTransport::is_welcome(const Happening& event) const {
   const Rank from = event.ticket.from;
   if (!event.has_ticket || from >= links_.size()) return false;
@@ -217,13 +219,13 @@ void VerbsTransport::answer(const Happening& event) {
     return;
   }
   Link& link = links_[from];
-  link.id = std::move(id);  // an earlier call of the same ends
+  link.id = std::move(id);  // an earlier call of the same peer ends
   link.may_speak = false;
   open_link(from, *link.id);
   if (rdma_accept(link.id.get(), &ours) != 0) not_yet(from, "answering: " + error_text(errno));
 }
 
-/// An attempt has failed: the other was busy, has taken us for absent, or has not admitted us yet.
+/// Ends a failed attempt: the peer was busy, has taken us for absent, or has not admitted us yet.
 /// The side that connects tries again, until the time is up.
 void VerbsTransport::not_yet(Rank peer, std::string why) {
   Link& link = links_[peer];
@@ -239,7 +241,7 @@ void VerbsTransport::call_again() {
     if (links_[peer].call_again_ns != 0 && links_[peer].call_again_ns <= now) call(peer);
 }
 
-/// The connection is there: from now on no other process is taken for the peer.
+/// Marks the connection as made: from now on no other process is taken for the peer.
 void VerbsTransport::stand(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.connected) return;
@@ -249,7 +251,7 @@ void VerbsTransport::stand(Rank peer) noexcept {
   if (works_) arrived_.push_back(peer);
 }
 
-/// False if nothing has happened.
+/// Reads the next event; false if nothing has happened.
 bool VerbsTransport::next_happening(Happening& event) {
   rdma_cm_event* raw = nullptr;
   if (rdma_get_cm_event(events_.get(), &raw) != 0) return false;
@@ -368,7 +370,7 @@ void VerbsTransport::enter(Rank rank, std::span<const std::vector<std::byte>> en
   }
 }
 
-/// Ranks whose members have gone need no room.
+/// Makes room for so many ranks. Ranks whose members have gone need none.
 void VerbsTransport::grow(std::size_t ranks, std::size_t gone) {
   if (ranks - gone > most_members_)
     throw Error(network_.place.device + " has completion queues for " +
@@ -406,7 +408,7 @@ bool VerbsTransport::connected() {
   while (next_happening(event)) take(event);
   call_again();
   if (unconnected().empty()) {
-    if (!enters_) listener_.reset();  // no other member is expected yet
+    if (!enters_) listener_.reset();  // no other member can come yet
     works_ = true;
     return true;
   }

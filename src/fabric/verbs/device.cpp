@@ -19,7 +19,7 @@ struct FreeDevices {
   void operator()(ibv_device** list) const noexcept { ibv_free_device_list(list); }
 };
 
-/// Empty for what is no address that others could reach.
+/// The address as text; empty if other hosts could not reach it.
 std::string text_of(const sockaddr& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address.sa_family == AF_INET) {
@@ -33,11 +33,12 @@ std::string text_of(const sockaddr& address) {
   return text.data();
 }
 
-/// Before any memory is registered, so that a child's birth never takes it away from under the
-/// device: kernels before 5.12 would give the parent a copy of it as soon as it writes. It costs a
-/// system call for each registration where it is needed, and nothing elsewhere.
+/// Prepares for forks before any memory is registered, so that the birth of a child never takes it
+/// away from under the device: kernels before 5.12 would give the parent a copy of the memory as
+/// soon as it writes. This costs a system call for each registration where it is needed, and
+/// nothing elsewhere.
 std::string prepare_for_children() {
-  static std::mutex once;  // libibverbs leaves it to its callers that two of them do not do this
+  static std::mutex once;  // callers must exclude each other here
   const std::scoped_lock lock(once);
   if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return {};
   const int error = ibv_fork_init();
@@ -63,7 +64,8 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-/// The kernel's own devices have no hardware, and tell so by their vendor only.
+/// Whether the kernel itself is the device: such devices have no hardware, and only their vendor
+/// tells.
 bool is_in_software(const ibv_device_attr& limits) {
   constexpr std::uint32_t kSoftRoce = 0xff'ffff;
   constexpr std::uint32_t kSoftIwarp = 0x62'6d74;

@@ -19,7 +19,7 @@ struct Place {
   bool in_software = false;  // the kernel's own device, on an interface of any kind
 };
 
-/// All of them, in the order of the interfaces; throws Error if there is no way to ask.
+/// All places, in the order of the interfaces. Throws Error if there is no way to ask.
 [[nodiscard]] std::vector<Place> list_places();
 
 struct Choice {
@@ -29,13 +29,13 @@ struct Choice {
 struct Network {
   Place place;
   std::string why;
-  std::string danger = {};            // of forking children; empty: none
-  bool atomics_by_processor = false;  // though the device may have some
+  std::string danger = {};            // what forking children endanger; empty: nothing
+  bool atomics_by_processor = false;  // even if the device has atomics
 };
-/// Error if there is no such device; it lists what there is.
+/// Throws Error that lists the devices if there is no such device.
 [[nodiscard]] Network choose_network(const Choice& choice);
 
-/// Whether two endpoint addresses (of sockets) are of the same host: they differ in the port only.
+/// Whether two endpoint addresses (of sockets) are on one host: then they differ only in the port.
 [[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
 
 /// The differences between devices that matter here.
@@ -55,9 +55,10 @@ struct Depths {
   std::uint8_t initiator = 0;
   std::uint8_t responder = 0;
 };
-/// As many as the device can have, up to the useful number.
+/// The depths that the device can have, up to the useful number.
 [[nodiscard]] Depths depths_of(const ibv_device_attr& limits) noexcept;
-/// The lesser of both sides; `offered` is as seen from here, and 0 what its side does not say.
+/// The lesser depths of both sides. `offered` is as seen from here, and 0 where its side does not
+/// say.
 [[nodiscard]] Depths agreed(const Depths& ours, const Depths& offered) noexcept;
 
 }  // namespace dunlin::verbs

@@ -12,15 +12,16 @@ namespace {
 constexpr std::size_t kMaxCompletionsPerRound = 64;
 constexpr std::uint64_t kLookIntervalNs = 1'000'000;
 constexpr int kRoundsBeforeAnEnd = 8;
-/// Of strangers, too: so that no process can hold poll().
+/// The limit also counts events of unknown processes, so that no process can hold poll().
 constexpr int kMaxEventsPerLook = 64;
 constexpr std::uint64_t kLastWordsNs = 100'000'000;
-/// So many are told of with the next frame, and alone if there is none.
+/// A peer is told of so many received frames with the next frame, and by a message of its own if
+/// there is none.
 constexpr std::uint32_t kWorthTelling = kFrames / 4;
 constexpr std::uint32_t kMustBeTold = kFrames / 2;
 constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
 
-/// A frame is whole words, and so tells by its length whether a count follows it (VRB-V1).
+/// Whether a count follows a frame (VRB-V1): the length tells, because a frame is whole words.
 bool has_count(const ibv_wc& completion) noexcept {
   return completion.byte_len % kWordBytes == kCountBytes;
 }
@@ -31,8 +32,8 @@ bool is_count_alone(const ibv_wc& completion) noexcept {
 
 }  // namespace
 
-/// What was said last leaves before the connection closes; a peer that hears no more does not keep
-/// us. Callers that requested results may be gone by now, so none gets any.
+/// What was said last leaves before the connection closes; a peer that takes nothing any more does
+/// not keep us. Callers that requested results may be gone by now, so none gets any.
 VerbsTransport::~VerbsTransport() {
   class Nobody final : public stream::Receiver {
    public:
@@ -106,7 +107,8 @@ void VerbsTransport::post_receive(Rank peer, std::uint32_t buffer) noexcept {
     end(peer, "receiving from it failed: " + error_text(std::abs(error)));
 }
 
-/// VRB-V1. There are slots for it, so it waits for some only if the device is slow.
+/// Tells the peer how many frames were received (VRB-V1). There are slots for that, so it waits for
+/// some only if the device is slow.
 void VerbsTransport::report_received(Rank peer) noexcept {
   Link& link = links_[peer];
   if (link.ended || link.received - link.told < kMustBeTold) return;
@@ -132,8 +134,8 @@ void VerbsTransport::report_received(Rank peer) noexcept {
   ring(peer);
 }
 
-/// The buffers of frames that were handled since the last time: not at once, so that an answer to
-/// them leaves first, and carries the credits.
+/// Posts the buffers of handled frames again: not at once, so that an answer to these frames leaves
+/// first, and carries the credits.
 void VerbsTransport::return_buffers() noexcept {
   for (const Spent& spent : spent_) {
     Link& link = links_[spent.peer];
@@ -153,7 +155,7 @@ void VerbsTransport::progress(stream::Receiver& receiver) noexcept {
   if (!spent_.empty() || !owed_.empty()) return_buffers();
   drain(receiver);
   if (!ended_.empty()) {
-    // What they said before their end: no more than the buffers that were posted to them.
+    // Frames from before the end follow: no more than the buffers that were posted to the peer.
     for (int i = 0; i < kRoundsBeforeAnEnd && drain(receiver) > 0; ++i) {
     }
     for (const Rank peer : std::exchange(ended_, {}))
@@ -181,9 +183,9 @@ std::size_t VerbsTransport::drain(stream::Receiver& receiver) {
   return total;
 }
 
-/// Frames wait for progress(), in their order, but for the counts behind them; there are no more of
-/// them than buffers that were posted. All else is taken in its order, first what may_wait() has
-/// found.
+/// Takes completions. Frames wait for progress(), in their order, but for the counts behind them;
+/// there are no more of them than buffers that were posted. All else is taken in its order, first
+/// what may_wait() has found.
 void VerbsTransport::relieve(stream::Receiver& receiver) noexcept {
   const auto take = [&](const ibv_wc& one) {
     const bool is_frame =
@@ -210,7 +212,7 @@ void VerbsTransport::take_completion(const ibv_wc& completion, stream::Receiver&
                             [&](const Record& record) { take_record(peer, record, receiver); });
 }
 
-/// None if its connection is closed.
+/// The peer of a completion; none if its connection is closed.
 Rank VerbsTransport::peer_of(const ibv_wc& completion) const noexcept {
   const auto peer = static_cast<Rank>(completion.wr_id >> kPeerShift);
   const bool open =
@@ -218,8 +220,8 @@ Rank VerbsTransport::peer_of(const ibv_wc& completion) const noexcept {
   return open ? peer : UINT32_MAX;
 }
 
-/// False if it cannot be. A frame that relieve() has put aside is taken twice, and may say less
-/// than what came since.
+/// Takes a count; false if the count is impossible. A frame that relieve() has put aside is taken
+/// twice, and may say less than what came since.
 bool VerbsTransport::take_count(Rank peer, const ibv_wc& completion) noexcept {
   Link& link = links_[peer];
   std::uint32_t received = 0;
@@ -241,7 +243,7 @@ void VerbsTransport::take_received(Rank peer, const ibv_wc& completion,
                                    stream::Receiver& receiver) {
   Link& link = links_[peer];
   const auto buffer = static_cast<std::uint32_t>(completion.wr_id % kReceiveBit);
-  if (!link.connected && !link.ended) [[unlikely]] {  // what it says can outrun the event
+  if (!link.connected && !link.ended) [[unlikely]] {  // a frame can overtake the event
     stand(peer);
     tell_arrived(receiver);
   }
@@ -259,7 +261,7 @@ void VerbsTransport::take_received(Rank peer, const ibv_wc& completion,
 void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiver& receiver) {
   Link& link = links_[peer];
   if (record.kind == Record::Kind::frame) {
-    link.free.insert(link.free.begin(), record.to);  // the last one may be lent
+    link.free.insert(link.free.begin(), record.to);  // in front, because the last one may be lent
     --link.under_way;
     return;
   }
@@ -267,7 +269,7 @@ void VerbsTransport::take_record(Rank peer, const Record& record, stream::Receiv
   if (record.completion != nullptr) receiver.take_finished(peer, *record.completion, true);
 }
 
-/// Events are deaths and newcomers only, and looking for them is a system call.
+/// Looks for events, which are only deaths and newcomers, and cost a system call.
 void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
   if (now_ns < next_look_ns_) return;
   next_look_ns_ = now_ns + kLookIntervalNs;
@@ -275,7 +277,7 @@ void VerbsTransport::look_around(std::uint64_t now_ns) noexcept {
   for (int i = 0; i < kMaxEventsPerLook && next_happening(event); ++i) take_later(event);
 }
 
-/// Events once the fabric works. A peer that cannot be answered has failed.
+/// Handles an event once the fabric works. A peer that cannot be answered has failed.
 void VerbsTransport::take_later(const Happening& event) noexcept {
   const bool is_call = event.what == RDMA_CM_EVENT_CONNECT_REQUEST;
   const Rank peer = is_call ? event.ticket.from : peer_of(event.id);
@@ -294,7 +296,7 @@ void VerbsTransport::take_later(const Happening& event) noexcept {
     end(peer, "our device " + network_.place.device + " is gone");
 }
 
-/// It has no connection yet, and may call again.
+/// Handles the event of a newcomer that has no connection yet, and may call again.
 void VerbsTransport::take_newcomer(Rank peer, const Happening& event) {
   if (event.what == RDMA_CM_EVENT_DISCONNECTED) return not_yet(peer, "it has hung up");
   go_on(peer, event);
@@ -314,7 +316,7 @@ void VerbsTransport::end(Rank peer, std::string why) noexcept {
   ended_.push_back(peer);
 }
 
-/// Its queue pair goes, and with it whatever it may still have done to our memory.
+/// Closes a link. Its queue pair goes, and with it whatever that may still have done to our memory.
 void VerbsTransport::close(Rank peer) noexcept {
   Link& link = links_[peer];
   link.ended = true;
@@ -326,12 +328,15 @@ void VerbsTransport::close(Rank peer) noexcept {
   if (!std::exchange(link.closed, true)) closed_.push_back(peer);
 }
 
-/// Not at once, as a frame in it may be what makes us close the link.
+/// Reports the links of newcomers, except those that have ended meanwhile. It does so later than
+/// the event, because the receiver may close a link while it is told.
 void VerbsTransport::tell_arrived(stream::Receiver& receiver) {
   for (const Rank peer : std::exchange(arrived_, {}))
     if (!links_[peer].ended) receiver.take_link(peer);
 }
 
+/// Gives back the memory of closed links: not at once, as a frame in it may be what makes us close
+/// the link.
 void VerbsTransport::give_back_closed() noexcept {
   for (const Rank peer : std::exchange(closed_, {})) {
     Link& link = links_[peer];
@@ -353,7 +358,7 @@ void VerbsTransport::watch(int epoll) {
   }
 }
 
-/// Asks to be told of the next completion, and looks whether one came before that.
+/// Asks to be told of the next completion, and checks whether one came before that.
 bool VerbsTransport::may_wait() noexcept {
   next_look_ns_ = 0;  // what wakes us may be an event
   return_buffers();

@@ -38,13 +38,14 @@ struct DestroyId {
 };
 using Id = std::unique_ptr<rdma_cm_id, DestroyId>;
 
-/// The result of a call; or an Error with the call that failed and the reason.
+/// Returns the result of a call; throws Error with the call that failed and the reason if it is
+/// null.
 template <class T>
 T* made(T* object, const std::string& what) {
   if (object != nullptr) return object;
   throw Error(what + " failed: " + error_text(errno));
 }
-/// librdmacm's calls return -1 and set errno.
+/// Checks a call of librdmacm, which returns -1 and sets errno if it failed.
 inline void done(int result, const std::string& what) {
   if (result != 0) throw Error(what + " failed: " + error_text(errno));
 }

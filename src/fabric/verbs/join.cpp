@@ -78,7 +78,8 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 
 }  // namespace
 
-/// Where the kernel has no device, libibverbs is not asked: it would prepare the process for some.
+/// The devices' addresses. Where the kernel has no device, libibverbs is not asked: it would
+/// prepare the process for some.
 std::vector<DeviceAddress> device_addresses() {
   std::error_code none;
   if (std::filesystem::directory_iterator("/sys/class/infiniband", none) ==

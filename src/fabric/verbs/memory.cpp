@@ -5,8 +5,8 @@
 
 #include "fabric/verbs/verbs_transport.hpp"
 
-/// Memory that devices may touch, each piece with the least rights. No relaxed ordering anywhere:
-/// memory is polled.
+/// Registers memory that devices may touch, each piece with the least rights. No ordering is
+/// relaxed, because the memory is polled.
 namespace dunlin::verbs {
 namespace {
 
@@ -31,7 +31,7 @@ Memory VerbsTransport::register_memory(std::span<std::byte> memory, int rights,
               "systemd");
 }
 
-/// Whole words, because reads fetch such (the pages are ours to their end).
+/// Opens whole words, because reads fetch whole words (the pages are ours to their end).
 stream::Key VerbsTransport::open(std::span<std::byte> memory) {
   int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   if (abilities_.atomics) rights |= IBV_ACCESS_REMOTE_ATOMIC;

@@ -16,11 +16,11 @@ struct DeviceAddress {
   std::string address;
   bool in_software = false;  // the kernel's own device, on an interface of any kind
 };
-/// In the order of the interfaces; empty where there is no way to ask.
+/// All devices, in the order of the interfaces; empty where there is no way to ask.
 [[nodiscard]] std::vector<DeviceAddress> device_addresses();
 
-/// RDMA devices, for a fabric of so many members that has other ways, too: so atomics are done by
-/// processors alone, never by the device. Throws Error.
+/// Offers RDMA devices for a fabric of so many members that has other ways, too: so only processors
+/// do atomics, never the device. Throws Error.
 [[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
 
 }  // namespace dunlin::verbs

@@ -11,7 +11,8 @@
 namespace dunlin::verbs {
 namespace {
 
-/// An operation on memory of our own region goes in pieces of what the device takes at once.
+/// An operation on memory of our own region goes in at most so many pieces, each of which the
+/// device takes at once.
 constexpr std::uint64_t kMaxPieces = 16;
 
 bool asks_for_placement(const Operation& operation) noexcept {
@@ -20,7 +21,7 @@ bool asks_for_placement(const Operation& operation) noexcept {
 
 std::uint64_t word_before(std::uint64_t offset) noexcept { return offset - offset % kWordBytes; }
 
-/// The words around what a read wants.
+/// The whole words around the bytes that a read wants.
 struct Words {
   std::uint64_t begin;
   std::uint32_t bytes;
@@ -72,8 +73,8 @@ stream::DeviceOperations::Started VerbsTransport::start(const Operation& operati
   return start_atomic(operation, region);
 }
 
-/// From where the source lies, if that is our own region and it is not short; else from a copy, and
-/// then it may be reused at once.
+/// Starts a write. The device reads the source in place, if that is in our own region and not
+/// short; otherwise it reads a copy, and the source may be reused at once.
 stream::DeviceOperations::Started VerbsTransport::start_write(const Operation& operation,
                                                               const stream::Key& region,
                                                               std::uint64_t region_bytes) noexcept {
@@ -123,15 +124,15 @@ stream::DeviceOperations::Started VerbsTransport::start_write(const Operation& o
   return waits || placed ? Started::pending : Started::done;
 }
 
-/// A write's completion says that the peer's device has it. Writes that a later read has seen, or
-/// could have seen, are placed.
+/// Adds a read that proves placement. A write's completion only says that the peer's device has it.
+/// Writes that a later read has seen, or could have seen, are placed.
 void VerbsTransport::add_proof_of_placement(const Operation& operation, const stream::Key& region,
                                             std::uint64_t region_bytes) noexcept {
   Link& link = links_[operation.peer];
   const std::uint64_t last = word_before(operation.offset + operation.bytes - 1);
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(kWordBytes, region_bytes - last));
-  // It is thrown away, so it may lie where others do.
+  // The bytes are thrown away, so they may overlap others.
   const ibv_sge piece{reinterpret_cast<std::uintptr_t>(link.queue.scrap()), bytes,
                       link.queue.staging_key()};
   aim(link.queue.add(IBV_WR_RDMA_READ, piece,
@@ -221,8 +222,8 @@ std::uint64_t VerbsTransport::fetches(Rank peer) const noexcept {
   return links_[peer].queue.fetches();
 }
 
-/// An operation without a waiting caller is finished when a later frame is: that of a withdrawal,
-/// here.
+/// Whether operations are finished. An operation without a waiting caller is finished when a later
+/// frame is: here, that of a withdrawal.
 bool VerbsTransport::finished(Rank peer, std::uint64_t up_to) const noexcept {
   return links_[peer].queue.retired() >= up_to;
 }

@@ -57,10 +57,10 @@ ibv_send_wr& SendQueue::add(ibv_wr_opcode opcode, const ibv_sge& piece, const Re
   return request;
 }
 
-/// Some providers answer with a negative number.
+/// Rings the doorbell; some providers answer with a negative number.
 int SendQueue::ring() noexcept {
   const bool waits = std::exchange(chained_, 0) > 0;
-  if (const int error = std::exchange(error_, 0)) return error;  // what came after goes nowhere
+  if (const int error = std::exchange(error_, 0)) return error;  // later requests go nowhere
   if (!waits || pair_ == nullptr) return 0;
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(pair_, chain_.data(), &refused);

@@ -22,18 +22,18 @@
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
-/// The most of it that one operation may take.
+/// The most bytes of staging memory that one operation may take.
 inline constexpr std::size_t kMaxStagedBytes = kStagingBytes / 4;
 
 struct Record {
   enum class Kind : std::uint8_t { silent, frame, credit, done, result, sandwich };
   Kind kind = Kind::silent;
-  std::uint32_t staged_bytes = 0;  // of the ring, with what was skipped
-  std::uint32_t at = 0;            // in the ring: where the words of the result begin
+  std::uint32_t staged_bytes = 0;  // in the ring, with skipped bytes
+  std::uint32_t at = 0;            // where the result's words begin in the ring
   std::uint32_t lead = 0;          // bytes of the first word that are not wanted
-  std::uint32_t bytes = 0;         // of the result
-  std::uint64_t offset = 0;        // of the first word, in the peer's region
-  std::byte* to = nullptr;         // where the result goes; a frame: its buffer
+  std::uint32_t bytes = 0;         // length of the result
+  std::uint64_t offset = 0;        // the first word's, in the peer's region
+  std::byte* to = nullptr;         // where the result goes; a frame's buffer
   Completion* completion = nullptr;
   /// Forgets the caller's completion, and where the result goes.
   void forget() noexcept {
@@ -45,51 +45,53 @@ struct Record {
 
 class SendQueue {
  public:
-  /// `staging`: kStagingBytes of memory with this key.
+  /// `staging` is kStagingBytes of memory with this key.
   void open(ibv_qp* pair, std::uint32_t slots, std::span<std::byte> staging, std::uint32_t key);
-  /// Nothing reaches the device any more.
+  /// Stops: nothing reaches the device any more.
   void close() noexcept { pair_ = nullptr; }
 
   [[nodiscard]] std::uint32_t room() const noexcept {
     return slots_ - static_cast<std::uint32_t>(records_.pushed() - records_.popped());
   }
-  /// The places behind the last record, and behind the last of a request that fetches; and how many
-  /// are retired.
+  /// added() is the position behind the last record; the next two are the position behind the last
+  /// request that fetches, and how many records are retired.
   [[nodiscard]] std::uint64_t added() const noexcept { return records_.pushed(); }
   [[nodiscard]] std::uint64_t fetches() const noexcept { return fetches_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return records_.popped(); }
 
   struct Staged {
-    std::byte* memory = nullptr;  // on a line; null: no room
+    std::byte* memory = nullptr;  // on a line; null: there is no room
     std::uint32_t at = 0;
-    std::uint32_t bytes = 0;  // to be freed
+    std::uint32_t bytes = 0;  // how many bytes to free
   };
-  /// Up to kMaxStagedBytes. Belongs to the record that names its bytes, which is added next.
+  /// Reserves memory for up to kMaxStagedBytes. It belongs to the record that is added next, and
+  /// names its bytes.
   [[nodiscard]] Staged stage(std::size_t bytes) noexcept;
   [[nodiscard]] std::byte* staged(std::uint32_t at) const noexcept { return staging_.data() + at; }
-  /// A word into which anything may be fetched: the last one, which stage() leaves alone.
+  /// The word into which anything may be fetched: the last one, which stage() never uses.
   [[nodiscard]] std::byte* scrap() const noexcept { return staging_.data() + kRingBytes; }
   [[nodiscard]] std::uint32_t staging_key() const noexcept { return staging_key_; }
 
-  /// Requires room(). `tag` is what its completion will carry above the lowest 32 bits.
-  /// The caller says of an operation on memory where that is (request.wr).
+  /// Adds a request. Requires room(). `tag` is what its completion will carry above the lowest 32
+  /// bits. For an operation on memory, the caller says where that is (request.wr).
   ibv_send_wr& add(ibv_wr_opcode opcode, const ibv_sge& piece, const Record& record,
                    std::uint64_t tag, unsigned flags = 0) noexcept;
-  /// Rings the doorbell for the requests added: an error number, or 0.
+  /// Rings the doorbell for the requests added. Returns 0, or an error number.
   [[nodiscard]] int ring() noexcept;
 
-  /// All records up to the one whose request's completion had this number, the oldest first.
+  /// Retires all records up to the one whose request's completion had this number, the oldest
+  /// first.
   template <class Take>
   void retire(std::uint32_t number, const Take& take) {
     auto count = number - static_cast<std::uint32_t>(records_.popped()) + 1;
-    if (count > slots_) return;  // retired already, by a later one that was taken first
+    if (count > slots_) return;  // a later completion, taken first, has retired it
     for (; count > 0 && !records_.empty(); --count) {
       take(records_.front());
       staging_tail_ += records_.front().staged_bytes;
       records_.pop();
     }
   }
-  /// All that are unfinished.
+  /// Visits all records that are unfinished.
   template <class Look>
   void each(const Look& look) {
     for (std::uint64_t i = records_.popped(); i < records_.pushed(); ++i) look(records_.at(i));

@@ -28,18 +28,19 @@
 namespace dunlin::verbs {
 
 inline constexpr std::size_t kFrameBytes = stream::kMinFrameBytes;
-/// With the count behind it (VRB-V1).
+/// The size of a buffer: a frame with the count behind it (VRB-V1).
 inline constexpr std::size_t kBufferBytes = kFrameBytes + kCacheLineBytes;
 inline constexpr std::uint32_t kFrames = 8;  // under way to a peer
 inline constexpr std::uint32_t kReceives = kFrames + 2;
-/// Of a send queue, for frames and for saying how many were received.
+/// The slots of a send queue for frames, and for saying how many were received.
 inline constexpr std::uint32_t kReservedSlots = kFrames + 4;
 inline constexpr std::uint32_t kMaxSlots = 512;
 inline constexpr std::uint32_t kMinSlots = 64;
-/// At least as many can be in a group at a time, however few it begins with (VRB-V5).
+/// A group can have at least so many members at a time, however few it begins with (VRB-V5).
 inline constexpr std::uint32_t kRoomForMembers = 64;
 
-/// A request's number: 32 bits that count, whether it receives, and the tag of its link.
+/// A request's number has 32 bits that count, a bit that says whether it receives, and the tag of
+/// its link.
 inline constexpr unsigned kPeerShift = 40;
 inline constexpr unsigned kGenerationShift = 33;
 inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 32;
@@ -57,26 +58,26 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   VerbsTransport(const Network& network, std::uint32_t members);
   ~VerbsTransport() override;
 
-  /// Device, address, and its promises, in a line.
+  /// The device, its address, and its promises, in a line.
   [[nodiscard]] std::string description() const;
-  /// Where we listen: the address that a peer needs to connect. Requires that we do.
+  /// The address that a peer needs to connect to this member. Requires that this member listens.
   [[nodiscard]] std::vector<std::byte> endpoint_address() const;
-  /// Begins to connect to all ranks above ours, and to be called by all below. `ours` and `theirs`
-  /// are the proofs of STR-S7, by peer.
+  /// Begins to connect to all ranks above this member's, and to be called by all below. `ours` and
+  /// `theirs` are the proofs of STR-S7, by peer.
   void connect(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
                std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
                std::uint64_t deadline_ns);
-  /// As a newcomer: begins to connect to all ranks below ours that are not absent, as often as it
-  /// takes, and to be called by all above. Goes on listening.
+  /// Begins, for a newcomer, to connect to all ranks below its own that are not absent, as often as
+  /// it takes, and to be called by all above. Goes on listening.
   void enter(Rank rank, std::span<const std::vector<std::byte>> endpoint_addresses,
              std::span<const stream::Proof> ours, std::span<const stream::Proof> theirs,
              std::span<const Rank> absent);
-  /// Goes on; true once there is a connection to each. Error when the time is up, which names the
-  /// missing members.
+  /// Makes progress; true once there is a connection to each peer. Throws Error that names the
+  /// missing members when the time is up.
   [[nodiscard]] bool connected();
-  /// The missing members.
+  /// The ranks of the missing members.
   [[nodiscard]] std::vector<Rank> unconnected() const;
-  /// For what, until then.
+  /// What connected() waits for.
   [[nodiscard]] Awaited awaited() const;
 
   [[nodiscard]] std::size_t frame_bytes() const noexcept override { return kFrameBytes; }
@@ -118,15 +119,15 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   struct Link {
     Caller caller = Caller::nobody;
     std::vector<std::byte> endpoint_address;  // if we call
-    stream::Proof ours{};                     // STR-S7, until there is a connection
+    stream::Proof ours{};                     // used until there is a connection
     stream::Proof theirs{};
-    Pages pages;                   // frames to send, to receive, and staging
-    Memory frames;                 // least rights: our device only
-    Memory staging;                // and, on iWARP, what reads are answered into
+    Pages pages;                   // for frames to send, frames to receive, and staging
+    Memory frames;                 // least rights: only our device may touch it
+    Memory staging;                // also touched, on iWARP, by the answers to reads
     std::vector<std::byte*> free;  // buffers for frames; the last one may be lent
     SendQueue queue;
-    std::uint64_t tag = 0;   // of its requests: the peer, and how often there was a connection
-    std::uint32_t sent = 0;  // frames, modulo 2^32
+    std::uint64_t tag = 0;   // in its requests: the peer, and a count of its connections
+    std::uint32_t sent = 0;  // frames sent, modulo 2^32
     std::uint32_t received_there = 0;
     std::uint32_t received = 0;
     std::uint32_t told = 0;
@@ -159,10 +160,10 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
     std::uint32_t buffer;
   };
 
-  // connections.cpp
+  // These are in connections.cpp.
   void listen(int backlog);
   void grow(std::size_t ranks, std::size_t gone);
-  /// Whether atomics on our own memory are our device's business.
+  /// Whether our device must do atomics on our own memory.
   [[nodiscard]] bool needs_mirror() const noexcept {
     return abilities_.atomics && !abilities_.atomics_coherent_with_cpu;
   }
@@ -185,7 +186,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   [[nodiscard]] static rdma_conn_param parameters(const Depths& depths,
                                                   const Ticket* ticket) noexcept;
 
-  // frames.cpp
+  // These are in frames.cpp.
   void post_receive(Rank peer, std::uint32_t buffer) noexcept;
   [[nodiscard]] std::byte* receive_buffer(const Link& link, std::uint32_t buffer) const noexcept;
   void report_received(Rank peer) noexcept;
@@ -203,7 +204,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   [[nodiscard]] Rank peer_of(const rdma_cm_id* id) const noexcept;
   [[nodiscard]] Rank peer_of(const ibv_wc& completion) const noexcept;
 
-  // one_sided.cpp
+  // These are in one_sided.cpp.
   [[nodiscard]] Started start_write(const Operation& operation, const stream::Key& region,
                                     std::uint64_t region_bytes) noexcept;
   [[nodiscard]] Started start_read(const Operation& operation, const stream::Key& region) noexcept;
@@ -214,7 +215,7 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   [[nodiscard]] bool has_room(const Link& link, std::uint32_t requests) const noexcept;
   void give_result(const Link& link, const Record& record) const noexcept;
 
-  // memory.cpp
+  // These are in memory.cpp.
   [[nodiscard]] Memory register_memory(std::span<std::byte> memory, int rights,
                                        const char* what) const;
   [[nodiscard]] const Opened* opened(const void* from, std::size_t bytes) const noexcept;
@@ -228,23 +229,23 @@ class VerbsTransport final : public stream::Transport, public stream::DeviceOper
   CompletionQueue completions_;
   Abilities abilities_;
   std::uint32_t slots_ = kMaxSlots;
-  std::uint32_t inline_bytes_ = 0;  // what every pair can
+  std::uint32_t inline_bytes_ = 0;  // what every queue pair can send inline
   std::uint32_t pairs_ = 0;
 
-  Rank rank_ = UINT32_MAX;          // not known yet
+  Rank rank_ = UINT32_MAX;          // unknown yet
   bool enters_ = false;             // goes on listening
   bool works_ = false;              // all were connected: a later member is a newcomer
-  std::uint64_t deadline_ns_ = 0;   // while we connect
+  std::uint64_t deadline_ns_ = 0;   // while this member connects
   std::uint32_t most_members_ = 0;  // at a time (VRB-V5)
   std::size_t passed_over_ = 0;     // ranks that no member ever has
   std::vector<Opened> opened_;
-  std::deque<Link> links_;          // by rank; our own: for atomics
-  Id mirror_;                       // the answering end of our own
-  std::vector<Rank> arrived_;       // newcomers with a connection, not told yet
-  std::vector<Rank> closed_;        // have memory to be given back
-  std::vector<Rank> ended_;         // not told yet
-  std::vector<Rank> owed_;          // are to be told how many of their frames were received
-  std::uint64_t next_look_ns_ = 0;  // at events
+  std::deque<Link> links_;          // by rank; the own link is for atomics
+  Id mirror_;                       // the answering end of the own link
+  std::vector<Rank> arrived_;       // newcomers with a connection, not reported yet
+  std::vector<Rank> closed_;        // peers with memory to be given back
+  std::vector<Rank> ended_;         // ends that were not reported yet
+  std::vector<Rank> owed_;          // peers to be told how many of their frames were received
+  std::uint64_t next_look_ns_ = 0;  // the next look at events
   std::vector<Spent> spent_;
   std::deque<ibv_wc> held_;  // completions that progress() has not taken yet
 };
