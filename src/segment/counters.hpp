@@ -37,7 +37,8 @@ class SpaceCounters {
       memory::store(queue_[shown++], lock.ticket);
       memory::store(queue_[shown++], lock.held ? 2 : 1);
     });
-    for (std::size_t at = shown; at < shown_; at += kLockWords) memory::store(queue_[at + kLockWords - 1], 0);
+    for (std::size_t at = shown; at < shown_; at += kLockWords)
+      memory::store(queue_[at + kLockWords - 1], 0);
     shown_ = shown;
   }
 

@@ -91,8 +91,7 @@ CounterPages::Place CounterPages::add(Record shape, std::string_view name, std::
 void CounterPages::remove(Record& record) noexcept {
   const auto page = std::ranges::find_if(pages_, [&](const Page& each) {
     const auto& all = each.content->records;
-    return !std::less<>()(&record, all.data()) &&
-           std::less<>()(&record, all.data() + all.size());
+    return !std::less<>()(&record, all.data()) && std::less<>()(&record, all.data() + all.size());
   });
   DUNLIN_ASSERT_ALWAYS(page != pages_.end(), "a counter is on a page");
   memory::store(record.serial, 0);

@@ -43,9 +43,7 @@ class SharedCounter {
   static constexpr std::uint64_t kUnknown = counter_page::kUnknown;
 
   explicit SharedCounter(std::uint64_t& word) noexcept : word_(&word) {}
-  SharedCounter& operator++() noexcept {
-    return *this += 1;
-  }
+  SharedCounter& operator++() noexcept { return *this += 1; }
   SharedCounter& operator+=(std::uint64_t more) noexcept {
     memory::store(*word_, *word_ + more);
     return *this;
