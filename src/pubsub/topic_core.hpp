@@ -273,6 +273,7 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::uint64_t due_ns_ = 0;
   std::exception_ptr failure_;  // thrown by a handler, while messages are given to others
   bool ended_ = false;
+  bool hands_up_ = false;  // a handler may be under way, and it may poll
   bool inconsistent_changed_ = false;
   Carrier* carrier_ = nullptr;  // null: the topic has ended
   std::uint32_t number_ = 0;

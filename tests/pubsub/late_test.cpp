@@ -49,6 +49,28 @@ struct Home {
   std::size_t most_a_poll = 1;
 };
 
+/// A handler may poll, also when it has let go of another reader that is on its way.
+TEST(LateReader, MayGoInTheHandlerOfAnotherOneThatPolls) {
+  constexpr std::uint64_t kStored = 1'000;
+  Participants all(2);
+  Home home(all, 0, {.level = Level::volatile_storage, .max_samples = kStored});
+  home.most_a_poll = 64;
+  home.end = kStored;
+  ASSERT_TRUE(all.until([&] { return home.topic.position() == kStored; }));
+  std::uint64_t given = 0;
+  std::optional<DataReader<Count>> stays, goes;
+  all.world.on(0, [&] {
+    goes.emplace(Subscriber(all[0]), home.topic, stored());
+    stays.emplace(Subscriber(all[0]), home.topic, stored());
+    stays->on_sample([&](const Count&, const SampleInfo&) {
+      if (++given == kStored / 4) goes.reset();
+      if (given >= kStored / 4) all[0].poll();
+    });
+  });
+  EXPECT_TRUE(all.until([&] { return given == kStored; }));
+  EXPECT_EQ(all[0].group().why_ended(), "");
+}
+
 TEST(LateReader, IsGivenABoundedPartInAPollWhileTheTopicGoesOn) {
   constexpr std::uint64_t kStored = 30'000;
   Participants all(2);
