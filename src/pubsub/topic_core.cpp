@@ -200,11 +200,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
     DUNLIN_ASSERT(reader->active, "PUB-T2: a reader begins where its announcement lies");
     if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
       continue;  // the reader comes to this sample on its way
-    try {
-      reader->receive(in, now_ns_);
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
+    keep_failure([&] { reader->receive(in, now_ns_); });
   }
   if (storage_) storage_->add(in, writer);
   if (header.kind == Kind::unregister)
@@ -228,11 +224,9 @@ bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payloa
   const bool is_new = clients_.note(*stamp) || is_injected(FaultInjection::repeated_is_delivered);
   if (!is_new) ++counters.repeated;
   if (on_client) {
-    try {
+    keep_failure([&] {
       on_client({.client = stamp->client, .number = clients_.delivered_of(stamp->client)});
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
+    });
   }
   return is_new;
 }
@@ -398,12 +392,10 @@ void TopicCore::check_time() {
       if (now_ns_ - writer->heard_ns < writer->qos.liveliness.lease_ns) continue;
       writer->silent = true;
       for (ReaderCore* const reader : writer->readers) {
-        try {
+        keep_failure([&] {
           reader->comes_to(order_position());
           reader->went_silent(*writer, now_ns_);
-        } catch (...) {
-          if (!failure_) failure_ = std::current_exception();
-        }
+        });
       }
     }
   recompute_due();

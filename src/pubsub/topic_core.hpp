@@ -218,6 +218,15 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
     std::size_t samples = 0;
     std::size_t bytes = 0;
   };
+  /// What a handler throws comes out of the poll, when all others have been given theirs.
+  template <class Call>
+  void keep_failure(Call call) noexcept {
+    try {
+      call();
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
   void give(CatchingUp& one, const Incoming& in);
   void give_stored(CatchingUp& one, Budget& budget);
   void tell_of_unregister(const Incoming& in);

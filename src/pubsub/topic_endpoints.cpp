@@ -167,11 +167,7 @@ void TopicCore::add_reader(Member& member, const MessageHeader& header, Announce
 
 void TopicCore::give(CatchingUp& one, const Incoming& in) {
   one.order_position = in.order_position;
-  try {
-    one.reader->receive(in, now_ns_);
-  } catch (...) {
-    if (!failure_) failure_ = std::current_exception();
-  }
+  keep_failure([&] { one.reader->receive(in, now_ns_); });
 }
 
 /// Tells readers of an unregister. Readers on their way hear of it behind the newest sample of the
@@ -224,7 +220,7 @@ void TopicCore::end_catching_up(CatchingUp& one) {
   reader.comes_to(order_position());
   if (!reader.closed() && !reader.dropped())
     for (const auto& writer : one.writers)
-      if (!writer->alive()) reader.forget(*writer, now_ns_);
+      if (!writer->alive()) keep_failure([&] { reader.forget(*writer, now_ns_); });
   if (!one.logged) storage_->end_way(one.way);
 }
 
@@ -285,12 +281,10 @@ void TopicCore::remove_writer(Member& member, std::uint16_t number) {
   writer->gone = true;
   ++endpoint_changes_;
   for (ReaderCore* const reader : std::exchange(writer->readers, {})) {
-    try {
+    keep_failure([&] {
       reader->comes_to(order_position());
       reader->unmatched(*writer, now_ns_);
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
+    });
   }
 }
 
