@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "routing/report_template.hpp"
+
 namespace dunlin::kmers {
 namespace {
 
@@ -54,12 +56,11 @@ double height_of(double kmers, double most) {
 /// Lines across at 1, 10, 100 and so on.
 std::string vertical_axis(double most) {
   std::string svg = fmt::format(
-      "<text class=\"name\" x=\"0\" y=\"{}\">different k-mers, on a logarithmic axis</text>",
-      kTop - 12);
+      "<text x=\"0\" y=\"{}\">different k-mers, on a logarithmic axis</text>", kTop - 12);
   for (std::uint64_t tick = 1; static_cast<double>(tick) <= most; tick *= 10) {
     const double y = kTop + kHeight - height_of(static_cast<double>(tick), most);
     svg += fmt::format(
-        "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
         "<text class=\"tick\" x=\"{3}\" y=\"{4:.1f}\">{5}</text>",
         kLeft, kLeft + kWidth, y, kLeft - 6, y + 4, tick);
   }
@@ -82,16 +83,16 @@ std::string histogram_svg(const Counted& counted) {
     const double x = kLeft + static_cast<double>(count - 1) * width;
     const char* const or_more = count == kMostBars ? " or more" : "";
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{} k-mers occur "
-        "{}{} times</title></rect>",
+        "<rect class=\"bar\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
+        "<title>{} k-mers occur {}{} times</title></rect>",
         x + width * 0.1, kTop + kHeight - height, width * 0.8, height, bars[count], count, or_more);
     if (count % 10 == 0 || count == 1)
       svg += fmt::format("<text class=\"count\" x=\"{:.1f}\" y=\"{}\">{}{}</text>", x + width / 2,
                          kTop + kHeight + 16, count, count == kMostBars ? "+" : "");
   }
   return svg + fmt::format(
-                   "<line class=\"base\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
-                   "<text class=\"count name\" x=\"{3}\" y=\"{4}\">how often a k-mer occurs "
+                   "<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>"
+                   "<text class=\"count\" x=\"{3}\" y=\"{4}\">how often a k-mer occurs "
                    "({5}+: {5} times or more)</text></svg>",
                    kLeft, kLeft + kWidth, kTop + kHeight, kLeft + kWidth / 2, kTop + kHeight + 36,
                    kMostBars);
@@ -124,20 +125,20 @@ std::string text_report(const CountOptions& options, const Counted& counted,
 std::string html_report(const CountOptions& options, const Counted& counted,
                         const std::optional<Comparison>& comparison) {
   std::string page = fmt::format(
-      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>dunlin kmers</title>"
-      "<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:50em;margin:2em auto;padding:0 "
-      "1em}}svg{{width:100%}}rect{{fill:#2a6f97}}text{{font-size:11px}}.tick{{text-anchor:end}}"
-      ".count{{text-anchor:middle}}.name{{font-size:12px}}line{{stroke:#8884}}.base{{stroke:#888}}"
-      "td,th{{text-align:right;"
-      "padding:.1em .8em}}@media(prefers-color-scheme:dark){{body{{background:#14181c;color:#dde}}"
-      "text{{fill:#dde}}rect{{fill:#61a5c2}}}}</style>"
-      "<h1>{}-mers of {} file{}</h1><p>",
-      options.k, options.files.size(), options.files.size() == 1 ? "" : "s");
+      "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<meta name=\"color-scheme\" content=\"light dark\"><title>dunlin kmers</title><style>{}"
+      "svg{{width:100%;max-width:56em}}.bar{{fill:var(--cost)}}.tick{{text-anchor:end}}"
+      ".count{{text-anchor:middle}}.run>h2{{font-size:18px;margin:24px 0 6px}}"
+      "th:nth-child(2),td:nth-child(2){{text-align:right}}</style><header>"
+      "<div class=\"brand\">dunlin kmers</div><h1>{}-mers of {} file{}</h1><p class=\"lead\">",
+      routing::report_style(), options.k, options.files.size(),
+      options.files.size() == 1 ? "" : "s");
   for (const Input& file : options.files) page += harmless(file.name) + "<br>";
   page += fmt::format(
-      "</p><p>{} k-mers were read; {} are different{}. Fabric {}; style {}: {}.</p>"
-      "<h2>How many k-mers occur so often</h2>{}<h2>Members</h2><table><tr><th>member<th>k-mers "
-      "read<th>k-mers held<th>slots<th>load",
+      "</p></header><main><section class=\"run\"><p class=\"facts\">{} k-mers were read; {} are "
+      "different{}. Fabric {}; style {}: {}.</p><h2>How many k-mers occur so often</h2>{}"
+      "<h2>Members</h2><table><tr><th>member<th>k-mers read<th>k-mers held<th>slots<th>load",
       counted.kmers(), distinct(counted), options.filter ? " and occur twice or more" : "",
       harmless(options.fabric.fabric), name_of(counted.style), harmless(counted.why),
       histogram_svg(counted));
@@ -152,7 +153,7 @@ std::string html_report(const CountOptions& options, const Counted& counted,
   if (comparison)
     page += fmt::format("<h2>Jellyfish</h2><p>{}; it counted for {:.2f} s with {} threads.</p>",
                         harmless(verdict(*comparison)), comparison->count_s, options.processes);
-  return page + "</html>\n";
+  return page + "</section></main></html>\n";
 }
 
 }  // namespace dunlin::kmers

@@ -65,13 +65,11 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
   });
   std::vector<Result> results;
   for (const Path path : {Path::buffered, Path::buffered_alone}) {
-    Result result{.name = "aggregated",
-                  .params = {{"promise", std::string(name_of(promise_of(path)))}},
-                  .unit = "1/s",
-                  .better = Better::higher};
-    compare(result, team.series(static_cast<std::uint32_t>(path)), "insert_many", team.series(0));
-    if (network.name == "shm") result.goal = Goal{.on = Goal::On::value, .bound = kLeastPerSecond};
-    results.push_back(std::move(result));
+    results.push_back(
+        compared({.params = {{"promise", std::string(name_of(promise_of(path)))}}, .unit = "1/s"},
+                 team.series(static_cast<std::uint32_t>(path)), "insert_many", team.series(0)));
+    if (network.is_shm())
+      results.back().goal = Goal{.on = Goal::On::value, .bound = kLeastPerSecond};
   }
   return results;
 }
@@ -82,7 +80,7 @@ Experiment aggregated_inserts(const RealNetwork& network) {
   return {.name = "aggregated",
           .title = "inserts of 8-byte keys and values by a buffer, of all processes together",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) { return measure(network, effort); }};
+          .run = on_network(network, measure)};
 }
 
 }  // namespace dunlin::bench

@@ -63,17 +63,15 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, do
   }
   for (std::uint32_t series = 0; series < kWays.size(); ++series) {
     const Way& way = kWays.at(series);
-    Result result{.name = "attentiveness",
-                  .params = {{"computing us", computing_us}, {"way", way.name}},
-                  .unit = "ns"};
+    Result& result = results.emplace_back(
+        Result{.params = {{"computing us", computing_us}, {"way", way.name}}, .unit = "ns"});
     if (way.style == Style::automatic) {
       compare(result, team.series(series), "the best of the three", best);
-      result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
+      result.goal = Goal{.bound = kMostRatio};
     } else {
       compare(result, team.series(series), series == 0 ? "by message" : "one-sided",
               team.series(series == 0 ? 1 : 0));
     }
-    results.push_back(std::move(result));
   }
   return results;
 }
@@ -85,13 +83,7 @@ Experiment attentiveness(const RealNetwork& network) {
           .title = "a find in the map of a member that computes between two polls",
           .fabric = network.name,
           .x = "computing us",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const double us : std::span(kComputingUs).first(effort.quick ? 2 : 4))
-              for (Result& result : measure(network, effort, us))
-                results.push_back(std::move(result));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kComputingUs, measure, 2))};
 }
 
 }  // namespace dunlin::bench

@@ -12,11 +12,6 @@
 /// operations without them, and enough keys that each call has its own.
 namespace dunlin::bench {
 
-struct CallCase {
-  Call call;
-  Promise promise;
-};
-
 class CallTarget {
  public:
   static constexpr std::uint32_t kSlots = 1U << 19;

@@ -12,14 +12,6 @@ namespace {
 
 constexpr double kMostRatio = 1.15;  // to the bare sequence, on shared memory
 
-/// Each protocol; under other promises the calls do the same (docs/container.md).
-constexpr std::array kCases{
-    CallCase{Call::insert, Promise::both}, CallCase{Call::insert, Promise::writes},
-    CallCase{Call::assign, Promise::both}, CallCase{Call::find, Promise::both},
-    CallCase{Call::find, Promise::reads},  CallCase{Call::erase, Promise::both},
-    CallCase{Call::push, Promise::both},   CallCase{Call::push, Promise::writes},
-    CallCase{Call::pop, Promise::both},    CallCase{Call::pop, Promise::reads}};
-
 // Series of the team.
 enum : std::uint32_t { of_bare, of_one_sided, of_message, predicted_one_sided, predicted_message };
 
@@ -47,26 +39,12 @@ class Caller : public CallTarget {
   }
   void once(Style style) {
     const std::uint64_t key = next_key();
-    switch (which_.call) {
-      case Call::insert:
-        map_.insert(map_call_, key, key, which_.promise, style);
-        break;
-      case Call::assign:
-        map_.assign(map_call_, key, turn(), which_.promise, style);
-        break;
-      case Call::find:
-        map_.find(map_call_, key, which_.promise, style);
-        break;
-      case Call::erase:
-        map_.erase(map_call_, key, which_.promise, style);
-        break;
-      case Call::push:
-        queue_.push(queue_call_, key, which_.promise, style);
-        return demand(queue_call_);
-      case Call::pop:
-        queue_.pop(queue_call_, which_.promise, style);
-        return demand(queue_call_);
+    if (on_queue(which_.call)) {
+      begin_queue_call(queue_, queue_call_, which_.call, key, which_.promise, style);
+      return demand(queue_call_);
     }
+    begin_map_call(map_, map_call_, which_.call, key, which_.call == Call::insert ? key : turn(),
+                   which_.promise, style);
     demand(map_call_);
   }
 };
@@ -124,16 +102,15 @@ std::vector<Result> results_of(const RealNetwork& network, const Effort& effort,
   std::vector<Result> results;
   const auto add = [&](Style style, std::uint32_t series, const char* limit,
                        std::uint32_t limit_series) -> Result& {
-    Result result{.name = "calls",
-                  .params = {{"call", std::string(name_of(which.call))},
+    return results.emplace_back(
+        compared({.params = {{"call", std::string(name_of(which.call))},
                              {"promise", std::string(name_of(which.promise))},
                              {"style", std::string(name_of(style))}},
-                  .unit = "ns"};
-    compare(result, team.series(series), limit, team.series(limit_series));
-    return results.emplace_back(std::move(result));
+                  .unit = "ns"},
+                 team.series(series), limit, team.series(limit_series)));
   };
   Result& bare = add(Style::one_sided, of_one_sided, "the bare sequence", of_bare);
-  if (network.name == "shm") bare.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
+  if (network.is_shm()) bare.goal = Goal{.bound = kMostRatio};
   add(Style::one_sided, of_one_sided, "its prediction", predicted_one_sided);
   add(Style::message, of_message, "its prediction", predicted_message);
   return results;
@@ -145,13 +122,7 @@ Experiment container_calls(const RealNetwork& network) {
   return {.name = "calls",
           .title = "a call, one after the other; components for predictions are measured before",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const CallCase& which : kCases)
-              for (Result& result : results_of(network, effort, which))
-                results.push_back(std::move(result));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kCallCases, results_of))};
 }
 
 }  // namespace dunlin::bench

@@ -155,13 +155,9 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, st
   });
   std::vector<Result> results;
   for (const std::uint32_t pops : {0U, 1U}) {
-    Result result{
-        .name = "checksums",
-        .params = {{"call", pops != 0 ? "pop" : "push"}, {"bytes", static_cast<double>(bytes)}},
-        .unit = "ns"};
-    compare(result, team.series(2 * pops), "with a checksum in place of stamps",
-            team.series(2 * pops + 1));
-    results.push_back(std::move(result));
+    results.push_back(compared(
+        {.params = {{"call", pops != 0 ? "pop" : "push"}, {"bytes", double(bytes)}}, .unit = "ns"},
+        team.series(2 * pops), "with a checksum in place of stamps", team.series(2 * pops + 1)));
   }
   return results;
 }
@@ -173,13 +169,7 @@ Experiment queue_checksums(const RealNetwork& network) {
           .title = "the bare operations of a push and a pop, with stamps and with a checksum",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::uint32_t bytes : kElementBytes)
-              for (Result& result : measure(network, effort, bytes))
-                results.push_back(std::move(result));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kElementBytes, measure))};
 }
 
 }  // namespace dunlin::bench

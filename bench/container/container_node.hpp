@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include <dunlin/container.hpp>
@@ -16,6 +18,51 @@ namespace dunlin::bench {
 
 using BenchMap = HashMap<std::uint64_t, std::uint64_t>;
 using BenchQueue = Queue<std::uint64_t>;
+
+/// A call, and what its caller promises.
+struct CallCase {
+  Call call;
+  Promise promise;
+};
+
+/// Each protocol; under other promises the calls do the same (docs/container.md).
+inline constexpr std::array kCallCases{
+    CallCase{Call::insert, Promise::both}, CallCase{Call::insert, Promise::writes},
+    CallCase{Call::assign, Promise::both}, CallCase{Call::find, Promise::both},
+    CallCase{Call::find, Promise::reads},  CallCase{Call::erase, Promise::both},
+    CallCase{Call::push, Promise::both},   CallCase{Call::push, Promise::writes},
+    CallCase{Call::pop, Promise::both},    CallCase{Call::pop, Promise::reads}};
+
+[[nodiscard]] constexpr bool on_queue(Call call) noexcept {
+  return call == Call::push || call == Call::pop;
+}
+
+/// Begins a call on a map; without a style, in that of the map.
+template <class Value, class... Styles>
+void begin_map_call(HashMap<std::uint64_t, Value>& map,
+                    typename HashMap<std::uint64_t, Value>::Operation& operation, Call call,
+                    std::uint64_t key, const std::type_identity_t<Value>& value, Promise promise,
+                    Styles... style) {
+  switch (call) {
+    case Call::insert:
+      return map.insert(operation, key, value, promise, style...);
+    case Call::assign:
+      return map.assign(operation, key, value, promise, style...);
+    case Call::erase:
+      return map.erase(operation, key, promise, style...);
+    default:
+      return map.find(operation, key, promise, style...);
+  }
+}
+
+/// The same on a queue.
+template <class Element, class... Styles>
+void begin_queue_call(Queue<Element>& queue, typename Queue<Element>::Operation& operation,
+                      Call call, const std::type_identity_t<Element>& element, Promise promise,
+                      Styles... style) {
+  if (call == Call::push) return queue.push(operation, element, promise, style...);
+  queue.pop(operation, promise, style...);
+}
 
 class ContainerNode {
  public:
@@ -55,18 +102,9 @@ class ContainerPair {
   template <class Measure, class Pause>
   std::optional<double> turn(Measure&& measure, Pause&& pause) {
     const auto poll = [this] { here_.poll(); };
-    return take_turn(me_, poll, [&]() -> std::optional<double> {
-      ++turns_;
-      if (me_.rank() != 0) {
-        while (here_.node.word(kOver) < turns_) {
-          here_.poll();
-          pause();
-        }
-        return std::nullopt;
-      }
-      const double measured = measure();
-      here_.node.end_turn(kHolder);
-      return measured;
+    return one_sided(me_, here_.node, poll, measure, [&] {
+      poll();
+      pause();
     });
   }
   /// At member 0: the components of this fabric, measured now.
@@ -82,7 +120,6 @@ class ContainerPair {
  private:
   Member& me_;
   ContainerNode here_;
-  std::uint64_t turns_ = 0;
 };
 
 /// Keys that the holder of a pair holds, all different.

@@ -5,10 +5,6 @@
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
-namespace CLI {
-class App;
-}
-
 /// The figures of containers, one function and one file each.
 namespace dunlin::bench {
 
@@ -30,9 +26,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment container_peers();
 [[nodiscard]] std::vector<Experiment> simulated_containers();
 
-[[nodiscard]] const std::vector<Experiment>& container_experiments();
-
-/// `dunlin bench container`
-void add_container_suite(CLI::App& bench);
+/// All of `dunlin bench container`.
+[[nodiscard]] std::vector<Experiment> container_experiments();
 
 }  // namespace dunlin::bench

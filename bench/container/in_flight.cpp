@@ -17,7 +17,7 @@ constexpr std::uint32_t kSlots = 1U << 19;
 constexpr std::uint32_t kKeys = 1U << 16;
 
 Result measure_finds(const RealNetwork& network, const Effort& effort, Promise promise) {
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
+  const Batches plan = effort.plan(100, network.trips(16));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -57,15 +57,12 @@ Result measure_finds(const RealNetwork& network, const Effort& effort, Promise p
       bare.find_many(where);
     };
     alternate(me, effort.rounds,
-              {[&] { return pair.turn([&] { return batch_ns(plan, reads) / kAtOnce; }); },
-               [&] { return pair.turn([&] { return batch_ns(plan, finds) / kAtOnce; }); }});
+              {timed(pair, plan, reads, kAtOnce), timed(pair, plan, finds, kAtOnce)});
   });
-  Result result{.name = "in flight",
-                .params = {{"call", "find"}, {"promise", std::string(name_of(promise))}},
-                .unit = "ns"};
-  compare(result, team.series(1), "bare random reads, one batch", team.series(0));
-  if (network.name == "shm") result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
-  return result;
+  return compared({.params = {{"call", "find"}, {"promise", std::string(name_of(promise))}},
+                   .unit = "ns",
+                   .goal = goal_on_shm(network, kMostRatio)},
+                  team.series(1), "bare random reads, one batch", team.series(0));
 }
 
 // --- calls that change something -----------------------------------------------------------------
@@ -88,7 +85,7 @@ class ManyCaller : public CallTarget {
   ManyCaller(ContainerPair& pair, const ManyCase& many)
       : CallTarget(pair, many.which), is_bulk_(many.is_bulk) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
-      all_.push_back(on_queue()
+      all_.push_back(on_queue(which_.call)
                          ? static_cast<remote::InFlight*>(&pushes_.emplace_back(queue_.core()))
                          : &operations_.emplace_back(map_.core()));
     }
@@ -97,7 +94,7 @@ class ManyCaller : public CallTarget {
     std::array<std::uint32_t, kAtOnce> where;
     for (std::uint32_t& slot : where) {
       slot = next_slot();
-      if (on_queue()) slot = turn();  // one behind the other
+      if (on_queue(which_.call)) slot = turn();  // one behind the other
     }
     switch (which_.call) {
       case Call::insert:
@@ -122,21 +119,13 @@ class ManyCaller : public CallTarget {
   }
 
  private:
-  [[nodiscard]] bool on_queue() const noexcept {
-    return which_.call == Call::push || which_.call == Call::pop;
-  }
   void begin(std::size_t i) {
     const std::uint64_t key = next_key();
-    switch (which_.call) {
-      case Call::insert:
-        return map_.insert(operations_[i], key, key, which_.promise, Style::one_sided);
-      case Call::assign:
-        return map_.assign(operations_[i], key, turn(), which_.promise, Style::one_sided);
-      case Call::erase:
-        return map_.erase(operations_[i], key, which_.promise, Style::one_sided);
-      default:
-        return queue_.push(pushes_[i], key, which_.promise, Style::one_sided);
-    }
+    const Call call = which_.call;
+    if (on_queue(call))
+      return begin_queue_call(queue_, pushes_[i], call, key, which_.promise, Style::one_sided);
+    begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
+                   which_.promise, Style::one_sided);
   }
   void move_all() {
     std::array<std::uint64_t, kAtOnce> elements{};
@@ -179,30 +168,25 @@ Result measure_calls(const RealNetwork& network, const Effort& effort, const Man
     alternate(me, effort.rounds,
               {turn(false, [&] { caller.bare_once(); }), turn(true, [&] { caller.once(); })});
   });
-  Result result{
-      .name = "in flight",
-      .params = {{"call", std::string(name_of(many.which.call)) + (many.is_bulk ? "_many" : "")},
-                 {"promise", std::string(name_of(many.which.promise))}},
-      .unit = "ns"};
-  compare(result, team.series(1), "the bare sequence, a batch for each step", team.series(0));
-  if (network.name == "shm") result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatioOfCalls};
-  return result;
+  return compared(
+      {.params = {{"call", std::string(name_of(many.which.call)) + (many.is_bulk ? "_many" : "")},
+                  {"promise", std::string(name_of(many.which.promise))}},
+       .unit = "ns",
+       .goal = goal_on_shm(network, kMostRatioOfCalls)},
+      team.series(1), "the bare sequence, a batch for each step", team.series(0));
 }
 
 }  // namespace
 
 Experiment calls_in_flight(const RealNetwork& network) {
-  return {.name = "in flight",
-          .title = "32 calls at once, for one of them",
-          .fabric = network.name,
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const Promise promise : {Promise::both, Promise::reads})
-              results.push_back(measure_finds(network, effort, promise));
-            for (const ManyCase& many : kCases)
-              results.push_back(measure_calls(network, effort, many));
-            return results;
-          }};
+  return {
+      .name = "in flight",
+      .title = "32 calls at once, for one of them",
+      .fabric = network.name,
+      .run = [finds =
+                  on_network(network, for_settings({Promise::both, Promise::reads}, measure_finds)),
+              calls = on_network(network, for_settings(kCases, measure_calls))](
+                 const Effort& effort) { return joined<Result>(finds(effort), calls(effort)); }};
 }
 
 }  // namespace dunlin::bench

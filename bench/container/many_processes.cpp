@@ -51,18 +51,13 @@ std::vector<Result> measure(const Effort& effort) {
       rates[i].push_back(calls_per_s(effort, sizes[i]));
   std::vector<Result> results;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    Result result{
-        .name = "processes",
+    Result& result = results.emplace_back(Result{
         .params = {{"processes", double(sizes[i])}, {"cores", double(app::usable_cores().size())}},
         .unit = "1/s",
-        .better = Better::higher};
-    if (sizes[i] > 2) {
-      compare(result, rates[i], "two processes", rates[1]);
-      result.goal = Goal{.on = Goal::On::ratio, .bound = kLeastRatio};
-    } else {
-      result.value = summarize(rates[i]);
-    }
-    results.push_back(std::move(result));
+        .value = summarize(rates[i])});
+    if (sizes[i] <= 2) continue;
+    compare(result, rates[i], "two processes", rates[1]);
+    result.goal = Goal{.bound = kLeastRatio};
   }
   return results;
 }

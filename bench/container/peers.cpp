@@ -35,27 +35,20 @@ void our_round(Team& team, const Effort& effort, const Batches& plan) {
     auto of_counter = counter.operation();
     auto of_array = array.operation();
     const std::uint64_t there = array.block() * ContainerPair::kHolder;
-    const auto timed = [&](std::function<void()> once) {
-      return
-          [&, once = std::move(once)] { return pair.turn([&] { return batch_ns(plan, once); }); };
+    const auto on_array = [&](auto call) {
+      return timed(pair, plan, [&, call] {
+        call();
+        demand(of_array);
+      });
     };
     alternate(me, 1,
-              {timed([&] {
-                 of_counter.add(1);
-                 demand(of_counter);
-               }),
-               timed([&] {
-                 of_array.add(there, 1);
-                 demand(of_array);
-               }),
-               timed([&] {
-                 of_array.get(there);
-                 demand(of_array);
-               }),
-               timed([&] {
-                 of_array.put(there, 1);
-                 demand(of_array);
-               })});
+              {timed(pair, plan,
+                     [&] {
+                       of_counter.add(1);
+                       demand(of_counter);
+                     }),
+               on_array([&] { of_array.add(there, 1); }), on_array([&] { of_array.get(there); }),
+               on_array([&] { of_array.put(there, 1); })});
   });
 }
 
@@ -71,16 +64,13 @@ std::vector<Result> measure(const Effort& effort) {
   std::vector<Result> results;
   for (std::uint32_t i = 0; i < kComparisons.size(); ++i) {
     const Comparison& each = kComparisons.at(i);
-    Result result{.name = "peers",
-                  .params = {{"call", each.call}},
-                  .unit = "ns",
-                  .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                  .note = mpi.missing()};
     std::vector<double> theirs;
     for (const MpiOneSided::Times& of_round : times) theirs.push_back(of_round.*each.time);
-    result.value = summarize(team.series(i));
-    if (!theirs.empty()) compare(result, team.series(i), each.theirs, theirs);
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"call", each.call}},
+                                .unit = "ns",
+                                .goal = Goal{.bound = 1},
+                                .note = mpi.missing()},
+                               team.series(i), each.theirs, theirs));
   }
   return results;
 }

@@ -101,13 +101,11 @@ std::vector<Result> components(const Effort& effort) {
     }
     for (std::size_t i = 0; i < kComponents.size(); ++i) {
       const ComponentCase& each = kComponents.at(i);
-      Result result{.name = "simulated components",
-                    .params = with_size({{"component", each.name}}, size),
-                    .unit = "ns",
-                    .published = published(effort, size.nodes, each.published_ns),
-                    .note = each.note};
-      result.value = summarize(series.at(i));
-      results.push_back(std::move(result));
+      results.push_back({.params = with_size({{"component", each.name}}, size),
+                         .unit = "ns",
+                         .value = summarize(series.at(i)),
+                         .published = published(effort, size.nodes, each.published_ns),
+                         .note = each.note});
     }
   }
   return results;
@@ -170,8 +168,6 @@ const std::vector<Method>& methods() {
   return all;
 }
 
-bool on_queue(Call call) { return call == Call::push || call == Call::pop; }
-
 struct MethodTimes {
   std::vector<double> ours, theirs, by_message;
 };
@@ -211,9 +207,8 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size
   return times;
 }
 
-Result result_of(const char* figure, const Method& method, Style style, const Size& size) {
-  return {.name = figure,
-          .params = with_size({{"call", std::string(name_of(method.call))},
+Result result_of(const Method& method, Style style, const Size& size) {
+  return {.params = with_size({{"call", std::string(name_of(method.call))},
                                {"promise", std::string(name_of(method.promise))},
                                {"style", std::string(name_of(style))}},
                               size),
@@ -223,34 +218,30 @@ Result result_of(const char* figure, const Method& method, Style style, const Si
 
 template <class Wanted>
 std::vector<Result> by_nodes(const Effort& effort, const std::vector<Size>& sizes,
-                             const char* figure, const Wanted& wanted) {
+                             const Wanted& wanted) {
   std::vector<Result> results;
   for (const Size& size : sizes) {
     const auto times = times_of_methods(effort, size, wanted);
     for (std::size_t i = 0; i < methods().size(); ++i) {
       const Method& each = methods()[i];
       if (!wanted(each.call)) continue;
-      Result result = result_of(figure, each, Style::one_sided, size);
-      result.published = published(effort, size.nodes, each.published_ns);
-      compare(result, times[i].ours, "the sequence of BCL", times[i].theirs);
-      results.push_back(std::move(result));
+      results.push_back(compared(result_of(each, Style::one_sided, size), times[i].ours,
+                                 "the sequence of BCL", times[i].theirs));
+      results.back().published = published(effort, size.nodes, each.published_ns);
       if (each.promise != Promise::both) continue;
-      result = result_of(figure, each, Style::message, size);
-      compare(result, times[i].by_message, "ours, one-sided", times[i].ours);
-      results.push_back(std::move(result));
+      results.push_back(compared(result_of(each, Style::message, size), times[i].by_message,
+                                 "ours, one-sided", times[i].ours));
     }
   }
   return results;
 }
 
 std::vector<Result> pushes(const Effort& effort) {
-  return by_nodes(effort, sizes_with_queues(effort), "simulated pushes",
-                  [](Call call) { return call == Call::push; });
+  return by_nodes(effort, sizes_with_queues(effort), [](Call call) { return call == Call::push; });
 }
 
 std::vector<Result> maps(const Effort& effort) {
-  return by_nodes(effort, sizes_of(effort), "simulated maps",
-                  [](Call call) { return !on_queue(call); });
+  return by_nodes(effort, sizes_of(effort), [](Call call) { return !on_queue(call); });
 }
 
 /// Each method beside what the cost model predicts, and what the tables say.
@@ -263,7 +254,7 @@ std::vector<Result> method_costs(const Effort& effort) {
     for (const Style style : {Style::one_sided, Style::message}) {
       const Method& each = methods()[i];
       const bool one_sided = style == Style::one_sided;
-      Result result = result_of("simulated methods", each, style, size);
+      Result result = result_of(each, style, size);
       // Table I is of 64 nodes; these are 16, of whose processes as few share a node.
       if (one_sided) result.published = published(effort, kPublishedNodes, each.published_ns);
       const auto& measured = one_sided ? times[i].ours : times[i].by_message;
@@ -298,8 +289,7 @@ std::vector<Result> computing(const Effort& effort) {
                                      {.times = times_of(effort), .computing_ns = us * 1000}));
       }
     for (const Style style : {Style::one_sided, Style::message}) {
-      Result result{.name = "simulated attentiveness",
-                    .params = {{"computing us", us}, {"style", std::string(name_of(style))}},
+      Result result{.params = {{"computing us", us}, {"style", std::string(name_of(style))}},
                     .unit = "ns"};
       if (style == Style::message && us == 2 && effort.profile.empty())
         result.note = "Published: from here on a message takes longer.";
@@ -315,21 +305,17 @@ std::vector<Result> computing(const Effort& effort) {
 }  // namespace
 
 std::vector<Experiment> simulated_containers() {
-  const auto figure = [](const char* name, const char* title, const char* x,
-                         std::vector<Result> (*run)(const Effort&)) {
-    return Experiment{.name = name, .title = title, .fabric = "sim", .x = x, .run = run};
-  };
-  return {
-      figure("simulated components",
-             "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
-             components),
-      figure("simulated pushes", "pushes on random queues, one at each process (figure 4)", "nodes",
-             pushes),
-      figure("simulated maps", "inserts and finds (figure 5)", "nodes", maps),
-      figure("simulated methods", "calls beside their predictions and tables II and III", "",
-             method_costs),
-      figure("simulated attentiveness", "pushes of processes that compute between two (figure 6)",
-             "computing us", computing)};
+  return experiments_on(
+      "sim", {{"simulated components",
+               "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
+               components},
+              {"simulated pushes", "pushes on random queues, one at each process (figure 4)",
+               "nodes", pushes},
+              {"simulated maps", "inserts and finds (figure 5)", "nodes", maps},
+              {"simulated methods", "calls beside their predictions and tables II and III", "",
+               method_costs},
+              {"simulated attentiveness", "pushes of processes that compute between two (figure 6)",
+               "computing us", computing}});
 }
 
 }  // namespace dunlin::bench

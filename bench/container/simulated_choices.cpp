@@ -68,7 +68,7 @@ class SimulatedGrid {
         times_(effort.quick ? 2 : kTimes) {}
 
   /// Nanoseconds of a call, on average over the clients.
-  double measure(const ChoiceCase& which, double computing_us) {
+  double measure(const CallCase& which, double computing_us) {
     using Calls = ChoiceCalls<Words>;
     if (const auto before = Calls::before(which.call)) run(*before, Promise::both, 0);
     compute(computing_us * 1000);
@@ -100,18 +100,18 @@ class SimulatedGrid {
 
 template <std::size_t Words>
 void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uint32_t clients) {
-  constexpr std::size_t kPoints = kChoiceCases.size() * kComputingUs.size();
+  constexpr std::size_t kPoints = kCallCases.size() * kComputingUs.size();
   std::array<std::array<std::vector<double>, 2>, kPoints> times;
   for (std::uint64_t seed = 1; seed <= std::min(effort.rounds, kMostSeeds); ++seed)
     for (std::size_t style = 0; style < kChoiceStyles.size(); ++style) {
       SimulatedGrid<Words> grid(effort, clients, kChoiceStyles.at(style), seed);
       std::size_t place = 0;
-      for (const ChoiceCase& which : kChoiceCases)
+      for (const CallCase& which : kCallCases)
         for (const double us : kComputingUs)
           times.at(place++).at(style).push_back(grid.measure(which, us));
     }
   std::size_t place = 0;
-  for (const ChoiceCase& which : kChoiceCases)
+  for (const CallCase& which : kCallCases)
     for (const double us : kComputingUs) {
       const auto& [one_sided, message] = times.at(place++);
       points.push_back(

@@ -207,40 +207,24 @@ remote::Job SimulatedProcess::run_bare(std::span<const Component> sequence, std:
       static_cast<double>(fabric().now_ns() - begin_ns) / work->times - work->computing_ns;
 }
 
-BenchQueue::Operation& SimulatedProcess::begin_on_queue(Call call, Promise promise, Rank host) {
-  BenchQueue::Operation& operation = *queue_calls_[host];
-  if (call == Call::push)
-    queues_[host]->push(operation, fabric().rank(), promise);
-  else
-    queues_[host]->pop(operation, promise);
-  return operation;
-}
-
 void SimulatedProcess::begin_on_map(Call call, Promise promise, std::uint32_t i) {
-  const std::uint64_t key = call == Call::insert ? new_key() : keys_.at(i % keys_.size());
-  switch (call) {
-    case Call::insert:
-      return map_.insert(map_call_, key, key, promise);
-    case Call::assign:
-      return map_.assign(map_call_, key, i, promise);
-    case Call::erase:
-      return map_.erase(map_call_, key, promise);
-    default:
-      return map_.find(map_call_, key, promise);
-  }
+  const bool inserts = call == Call::insert;
+  const std::uint64_t key = inserts ? new_key() : keys_.at(i % keys_.size());
+  begin_map_call(map_, map_call_, call, key, inserts ? key : i, promise);
 }
 
 remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_t seed,
                                         Work* work) {
   std::mt19937_64 random(seed);
-  const bool on_queue = call == Call::push || call == Call::pop;
   // Processes that begin at once would always compute at the same time.
   fabric().spend(work->computing_ns * static_cast<double>(random() % 1024) / 1024);
   const std::uint64_t begin_ns = fabric().now_ns();
   for (std::uint32_t i = 0; i < work->times; ++i) {
     fabric().spend(work->computing_ns);
-    if (on_queue) {
-      BenchQueue::Operation& operation = begin_on_queue(call, promise, other(random));
+    if (on_queue(call)) {
+      const Rank host = other(random);
+      BenchQueue::Operation& operation = *queue_calls_[host];
+      begin_queue_call(*queues_[host], operation, call, fabric().rank(), promise);
       co_await operation;
       demand(operation);
     } else {

@@ -99,7 +99,6 @@ class SimulatedProcess {
  private:
   [[nodiscard]] Rank other(std::mt19937_64& random) const;
   [[nodiscard]] std::uint64_t new_key();
-  BenchQueue::Operation& begin_on_queue(Call call, Promise promise, Rank host);
   void begin_on_map(Call call, Promise promise, std::uint32_t i);
 
   Containers containers_;

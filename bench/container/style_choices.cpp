@@ -77,11 +77,8 @@ struct Tally {
 };
 
 Result grid_result(Params params, const char* unit, double value, Better better, std::string note) {
-  Result result{.name = "grid",
-                .params = std::move(params),
-                .unit = unit,
-                .better = better,
-                .note = std::move(note)};
+  Result result{
+      .params = std::move(params), .unit = unit, .better = better, .note = std::move(note)};
   result.value = summarize(std::array{value});
   return result;
 }
@@ -131,7 +128,7 @@ class Grid {
     meet();
   }
   /// Member 0 records the medians of both styles.
-  void measure(const ChoiceCase& which, double computing_us, std::uint32_t rounds) {
+  void measure(const CallCase& which, double computing_us, std::uint32_t rounds) {
     std::array<std::vector<double>, 2> times;
     for (std::uint32_t round = 0; round <= rounds; ++round)
       for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -173,7 +170,7 @@ class Grid {
     }
     return std::max(summarize(times).median - summarize(clocks).median, 1.0);
   }
-  double turn(Calls& calls, const ChoiceCase& which, double computing_us) {
+  double turn(Calls& calls, const CallCase& which, double computing_us) {
     call_untimed(calls, Calls::before(which.call));
     calls.begin_turn();
     double ns = 0;
@@ -199,12 +196,12 @@ void measure_size(std::vector<ChoicePoint>& points, const RealNetwork& network,
   team.run([&](Member& me) {
     Grid<Words> grid(me, group, effort);
     if (network.passive_target && !effort.quick) grid.warm_up();
-    for (const ChoiceCase& which : kChoiceCases)
+    for (const CallCase& which : kCallCases)
       for (const double us : kComputingUs) grid.measure(which, us, effort.rounds);
   });
   const auto times = team.series(0);
   std::size_t next = 0;
-  for (const ChoiceCase& which : kChoiceCases)
+  for (const CallCase& which : kCallCases)
     for (const double us : kComputingUs) {
       points.push_back({which, Words, clients, us, {times[next], times[next + 1]}});
       next += 2;
@@ -250,7 +247,7 @@ std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
   Tally all;
   std::map<std::uint32_t, Tally> by_clients;
   std::vector<Result> of_cases;
-  for (const ChoiceCase& which : kChoiceCases) {
+  for (const CallCase& which : kCallCases) {
     Tally tally;
     for (std::size_t i = 0; i < points.size(); ++i) {
       const ChoicePoint& point = points[i];

@@ -16,23 +16,12 @@
 /// polls, and what the cost model says of it.
 namespace dunlin::bench {
 
-struct ChoiceCase {
-  Call call;
-  Promise promise;
-};
-inline constexpr std::array kChoiceCases{
-    ChoiceCase{Call::insert, Promise::both}, ChoiceCase{Call::insert, Promise::writes},
-    ChoiceCase{Call::assign, Promise::both}, ChoiceCase{Call::find, Promise::both},
-    ChoiceCase{Call::find, Promise::reads},  ChoiceCase{Call::erase, Promise::both},
-    ChoiceCase{Call::push, Promise::both},   ChoiceCase{Call::push, Promise::writes},
-    ChoiceCase{Call::pop, Promise::both},    ChoiceCase{Call::pop, Promise::reads}};
-
 /// Words of a value; an element of a queue has one more. Slots of half a line, one and five lines.
 inline constexpr std::array<std::size_t, 3> kChoiceWords{1, 5, 24};
 inline constexpr std::array kChoiceStyles{Style::one_sided, Style::message};
 
 struct ChoicePoint {
-  ChoiceCase which;
+  CallCase which;
   std::size_t words = 0;
   std::uint32_t clients = 0;
   double computing_us = 0;
@@ -83,27 +72,12 @@ class ChoiceCalls {
   void begin_turn() noexcept { next_ = 0; }
   /// Begins the call for the next key, or the one in the queue.
   ContainerOperation& begin(Call call, Promise promise) {
-    if (call == Call::push || call == Call::pop) {
-      if (call == Call::push)
-        queue_.push(queue_call_, {}, promise);
-      else
-        queue_.pop(queue_call_, promise);
+    if (on_queue(call)) {
+      begin_queue_call(queue_, queue_call_, call, {}, promise);
       return queue_call_;
     }
     const std::uint64_t key = call == Call::insert ? new_key() : keys_[next_++ % kKeys];
-    switch (call) {
-      case Call::insert:
-        map_.insert(map_call_, key, {}, promise);
-        break;
-      case Call::assign:
-        map_.assign(map_call_, key, {}, promise);
-        break;
-      case Call::erase:
-        map_.erase(map_call_, key, promise);
-        break;
-      default:
-        map_.find(map_call_, key, promise);
-    }
+    begin_map_call(map_, map_call_, call, key, {}, promise);
     return map_call_;
   }
   /// Begins a find of a key that is not there.

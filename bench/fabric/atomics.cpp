@@ -122,16 +122,9 @@ class Player {
     const auto settle = [&] {
       for (const auto& node : nodes_) node->poll();
     };
-    return take_turn(me_, settle, [&]() -> std::optional<double> {
-      const std::uint64_t turn = ++turn_;
-      if (me_.rank() == 0) {
-        const double ns = batch_ns(plan, [&] { adders_[which]->once(poll); });
-        nodes_.front()->end_turn(kTarget);
-        return ns;
-      }
-      while (nodes_.back()->word(kOver) < turn) poll();
-      return std::nullopt;
-    });
+    Node& node = me_.rank() == 0 ? *nodes_.front() : *nodes_.back();
+    const auto add = [&] { return batch_ns(plan, [&] { adders_[which]->once(poll); }); };
+    return one_sided(me_, node, settle, add, poll, kTarget);
   }
 
  private:
@@ -146,7 +139,6 @@ class Player {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<Adder>> adders_;  // by case
   std::vector<std::unique_ptr<Adder>> rivals_;
-  std::uint64_t turn_ = 0;
 };
 
 std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
@@ -166,13 +158,11 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
   for (std::uint32_t which = 0; which < kCases.size(); ++which) {
     const Case& c = kCases[which];
     const bool contended = c.variable == c.rivals_variable;  // and not alone
-    Result result{.name = "atomics",
-                  .params = {{"operation", c.figure}, {"variables", c.variables}},
-                  .unit = "ns"};
-    compare(result, team.series(2 + which),
-            network.bare_name + (contended ? ", fetch-add with a rival" : ", fetch-add alone"),
-            team.series(contended ? 1 : 0));
-    results.push_back(std::move(result));
+    results.push_back(
+        compared({.params = {{"operation", c.figure}, {"variables", c.variables}}, .unit = "ns"},
+                 team.series(2 + which),
+                 network.bare_name + (contended ? ", fetch-add with a rival" : ", fetch-add alone"),
+                 team.series(contended ? 1 : 0)));
   }
   return results;
 }
@@ -183,7 +173,7 @@ Experiment atomics(const RealNetwork& network) {
   return {.name = "atomics",
           .title = "adding 1 to a peer's variable, until the former value is here",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) { return measure(network, effort); }};
+          .run = on_network(network, measure)};
 }
 
 }  // namespace dunlin::bench

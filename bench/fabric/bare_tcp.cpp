@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <netdb.h>
@@ -11,41 +9,18 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <dunlin/error.hpp>
 
 #include "bench/fabric/bare.hpp"
+#include "fabric/system.hpp"
 
 namespace dunlin::bench {
 namespace {
 
 constexpr std::uint32_t kConnections = 8;
 
-int checked(int result, const char* what) {
-  if (result >= 0) return result;
-  throw Error(std::string("bench: ") + what + " failed: " + std::strerror(errno));
-}
-
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int number) : number_(number) {}
-  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Socket() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int get() const noexcept { return number_; }
-
- private:
-  int number_ = -1;
-};
-
-void without_delay(const Socket& socket) {
+void without_delay(const Descriptor& socket) {
   const int on = 1;
   checked(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
 }
@@ -62,8 +37,9 @@ class Endpoint {
       throw Error("bench: '" + address + "' is no address for sockets");
     found_.reset(found);
   }
-  [[nodiscard]] Socket socket() const {
-    return Socket(checked(::socket(found_->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  [[nodiscard]] Descriptor socket() const {
+    return Descriptor(
+        checked(::socket(found_->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
   }
   [[nodiscard]] const sockaddr* get() const noexcept { return found_->ai_addr; }
   [[nodiscard]] socklen_t bytes() const noexcept { return found_->ai_addrlen; }
@@ -75,7 +51,7 @@ class Endpoint {
   std::unique_ptr<addrinfo, Free> found_;
 };
 
-std::string port_of(const Socket& listener) {
+std::string port_of(const Descriptor& listener) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
@@ -85,11 +61,11 @@ std::string port_of(const Socket& listener) {
 }
 
 /// Our ends of connections between member 0, which listens at its address, and member 1.
-std::vector<Socket> connect_pair(Member& me, const std::string& address) {
-  std::vector<Socket> ends;
+std::vector<Descriptor> connect_pair(Member& me, const std::string& address) {
+  std::vector<Descriptor> ends;
   if (me.rank() == 0) {
     const Endpoint here(address, "0");
-    const Socket listener = here.socket();
+    const Descriptor listener = here.socket();
     checked(::bind(listener.get(), here.get(), here.bytes()), "bind");
     checked(::listen(listener.get(), kConnections), "listen");
     static_cast<void>(me.exchange(address + " " + port_of(listener)));
@@ -105,7 +81,7 @@ std::vector<Socket> connect_pair(Member& me, const std::string& address) {
       checked(::connect(ends.back().get(), there.get(), there.bytes()), "connect");
     }
   }
-  for (const Socket& end : ends) without_delay(end);
+  for (const Descriptor& end : ends) without_delay(end);
   return ends;
 }
 
@@ -124,7 +100,7 @@ class Patience {
   }
 
  private:
-  Socket epoll_;
+  Descriptor epoll_;
 };
 
 void check_transfer(ssize_t moved, const char* what) {
@@ -157,7 +133,7 @@ void receive_all(int from, std::byte* to, std::size_t bytes, const Patience& pat
 
 class BareTcp final : public Bare {
  public:
-  explicit BareTcp(std::vector<Socket> ends) : ends_(std::move(ends)) {}
+  explicit BareTcp(std::vector<Descriptor> ends) : ends_(std::move(ends)) {}
 
   Time one_way(Member& me, const Batches& plan, std::size_t bytes) override {
     return halved(exchange(me, plan, bytes, bytes, Patience()));
@@ -270,7 +246,7 @@ class BareTcp final : public Bare {
     return std::nullopt;
   }
 
-  std::vector<Socket> ends_;
+  std::vector<Descriptor> ends_;
 };
 
 }  // namespace

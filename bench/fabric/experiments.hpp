@@ -5,15 +5,11 @@
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
-namespace CLI {
-class App;
-}
-
 /// The costs of a fabric's operations, one function and one file each, for a cost model.
 namespace dunlin::bench {
 
 [[nodiscard]] Experiment signalling(const RealNetwork& network);
-[[nodiscard]] Experiment signalling_asleep(const RealNetwork& network);
+[[nodiscard]] std::vector<Experiment> signalling_asleep(const RealNetwork& network);
 [[nodiscard]] Experiment getting(const RealNetwork& network);
 [[nodiscard]] Experiment atomics(const RealNetwork& network);
 [[nodiscard]] Experiment messages(const RealNetwork& network);
@@ -22,9 +18,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment fan_out(const RealNetwork& network);
 [[nodiscard]] std::vector<Experiment> simulated_costs();
 
-[[nodiscard]] const std::vector<Experiment>& fabric_experiments();
-
-/// `dunlin bench fabric`
-void add_fabric_suite(CLI::App& bench);
+/// All of `dunlin bench fabric`.
+[[nodiscard]] std::vector<Experiment> fabric_experiments();
 
 }  // namespace dunlin::bench

@@ -35,20 +35,12 @@ std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
     const auto poll = [&] {
       for (Node* const node : all) node->poll();
     };
-    std::uint64_t turns = 0;
     const auto turn = [&](const std::vector<Operation>& batch) {
-      return take_turn(me, poll, [&]() -> std::optional<double> {
-        ++turns;
-        if (me.rank() != 0) {
-          while (first.word(kOver) < turns) poll();
-          return std::nullopt;
-        }
-        const double ns = batch_ns(plan, [&] {
+      return one_sided(me, first, poll, [&] {
+        return batch_ns(plan, [&] {
           first.post(batch);
           while (!done.finished()) first.poll();
         });
-        first.end_turn(1);
-        return ns;
       });
     };
     alternate(me, effort.rounds,
@@ -57,12 +49,10 @@ std::vector<Result> to_peers(const RealNetwork& network, const Effort& effort,
   });
   std::vector<Result> results;
   for (const std::uint32_t series : {1U, 2U}) {
-    results.push_back({.name = "fan-out",
-                       .params = {{"peers", static_cast<double>(peers)},
-                                  {"operation", series == 1 ? "write" : "read"}},
-                       .unit = "ns"});
-    compare(results.back(), team.series(series), network.bare_name + ", 8 bytes to each",
-            team.series(0));
+    results.push_back(compared(
+        {.params = {{"peers", double(peers)}, {"operation", series == 1 ? "write" : "read"}},
+         .unit = "ns"},
+        team.series(series), network.bare_name + ", 8 bytes to each", team.series(0)));
   }
   return results;
 }
@@ -76,13 +66,7 @@ Experiment fan_out(const RealNetwork& network) {
               "a process",
           .fabric = network.name,
           .x = "peers",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::uint32_t peers : {1U, 2U, 4U, 8U})
-              for (Result& result : to_peers(network, effort, peers))
-                results.push_back(std::move(result));
-            return results;
-          }};
+          .run = on_network(network, for_settings({1U, 2U, 4U, 8U}, to_peers))};
 }
 
 }  // namespace dunlin::bench

@@ -10,8 +10,7 @@ namespace {
 constexpr std::array<std::size_t, 5> kSizes{8, 64, 1024, 10'240, 65'536};
 
 Result get(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
-  const std::uint32_t trips = network.trips_per_batch;
-  const Batches plan = effort.plan(100, bytes <= 10'240 ? trips : std::max(trips / 10, 2U));
+  const Batches plan = effort.plan(100, network.trips(bytes <= 10'240 ? 1 : 10));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -24,11 +23,10 @@ Result get(const RealNetwork& network, const Effort& effort, std::size_t bytes) 
               {[&] { return bare->fetch(me, plan, bytes); },
                [&] { return one_sided(me, node, [&] { return batch_ns(plan, once); }); }});
   });
-  Result result{.name = "get", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-  if (bytes == 8 && network.goals.get_ratio)
-    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.get_ratio};
-  compare(result, team.series(1), network.bare_name + ", asked for and here", team.series(0));
-  return result;
+  return compared({.params = {{"bytes", double(bytes)}},
+                   .unit = "ns",
+                   .goal = ratio_goal(bytes == 8 ? network.goals.get_ratio : std::nullopt)},
+                  team.series(1), network.bare_name + ", asked for and here", team.series(0));
 }
 
 }  // namespace
@@ -38,11 +36,7 @@ Experiment getting(const RealNetwork& network) {
           .title = "reading a peer's memory, until the bytes are here",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : kSizes) results.push_back(get(network, effort, bytes));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kSizes, get))};
 }
 
 }  // namespace dunlin::bench

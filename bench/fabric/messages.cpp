@@ -65,9 +65,8 @@ Result message(const RealNetwork& network, const Effort& effort, std::size_t byt
                },
                [&] { return take_turn(me, node, [&] { return echo.round(plan, content); }); }});
   });
-  Result result{.name = "message", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-  compare(result, team.series(1), network.bare_name + ", round trip", team.series(0));
-  return result;
+  return compared({.params = {{"bytes", double(bytes)}}, .unit = "ns"}, team.series(1),
+                  network.bare_name + ", round trip", team.series(0));
 }
 
 }  // namespace
@@ -77,12 +76,7 @@ Experiment messages(const RealNetwork& network) {
           .title = "a message to the peer's handler, and the handler's answer: a round trip",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : {std::size_t{8}, kMaxMessageBytes})
-              results.push_back(message(network, effort, bytes));
-            return results;
-          }};
+          .run = on_network(network, for_settings({std::size_t{8}, kMaxMessageBytes}, message))};
 }
 
 }  // namespace dunlin::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "bench/fabric/bare.hpp"
+#include "bench/harness/experiment.hpp"
 
 /// The fabrics between real processes that are measured: the one place where a backend comes in.
 namespace dunlin::bench {
@@ -35,6 +37,12 @@ struct RealNetwork {
   std::uint32_t trips_per_batch;  // round trips that take some ten microseconds
   bool both_ways = false;         // `bare` can stream in both directions at once
   FabricGoals goals = {};
+
+  /// How many of an operation that takes so many round trips make a batch.
+  [[nodiscard]] std::uint32_t trips(std::uint32_t of_one) const noexcept {
+    return of_one == 1 ? trips_per_batch : std::max(trips_per_batch / of_one, 2U);
+  }
+  [[nodiscard]] bool is_shm() const noexcept { return name == "shm"; }
 };
 
 /// Those that this build and this machine have. Asks no library that would make devices unusable
@@ -42,5 +50,28 @@ struct RealNetwork {
 [[nodiscard]] const std::vector<RealNetwork>& real_networks();
 /// One of them.
 [[nodiscard]] const RealNetwork& real_network(std::string_view name);
+
+/// A goal that only shared memory has: of the ratio.
+[[nodiscard]] inline std::optional<Goal> goal_on_shm(const RealNetwork& network, double bound) {
+  return network.is_shm() ? std::optional(Goal{.bound = bound}) : std::nullopt;
+}
+
+/// The `run` of an experiment on one of them. `measure(network, effort)` returns a result, or
+/// several.
+template <class Measure>
+[[nodiscard]] auto on_network(const RealNetwork& network, Measure measure) {
+  return [&network, measure = std::move(measure)](const Effort& effort) {
+    return joined<Result>(measure(network, effort));
+  };
+}
+
+/// On each of them what each of `figures`, called with the network, returns: an experiment, or
+/// several.
+template <class... Figures>
+[[nodiscard]] std::vector<Experiment> on_each_network(Figures... figures) {
+  std::vector<Experiment> all;
+  for (const RealNetwork& network : real_networks()) (append(all, figures(network)), ...);
+  return all;
+}
 
 }  // namespace dunlin::bench

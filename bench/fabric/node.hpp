@@ -9,6 +9,7 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "bench/harness/clock.hpp"
 #include "bench/harness/turns.hpp"
 
 /// A member of a fabric with one region, as the figures use it.
@@ -51,8 +52,12 @@ class Node {
     while (word(offset) < value) poll();
   }
 
-  /// A process that only serves does so until the measuring process says that its turn is over.
-  void serve() { await(kOver, ++turn_); }
+  /// A process that only serves calls `step` until the measuring process says that its turn is
+  /// over.
+  template <class Step>
+  void serve(Step&& step) {
+    for (++turn_; word(kOver) < turn_;) step();
+  }
   void end_turn(Rank server);
 
  private:
@@ -77,18 +82,41 @@ std::optional<double> take_turn(Member& me, Node& node, Turn&& turn) {
       me, [&] { node.poll(); }, std::forward<Turn>(turn));
 }
 
-/// Member 0 measures, and member 1 only serves.
-template <class Measure>
-std::optional<double> one_sided(Member& me, Node& node, Measure&& measure) {
-  return take_turn(me, node, [&]() -> std::optional<double> {
+/// A turn in which member 0 measures, and the others only serve: they call `serve` until member 0
+/// tells `server` that it has measured. All call `poll` before and after it.
+template <class Poll, class Measure, class Serve>
+std::optional<double> one_sided(Member& me, Node& node, Poll&& poll, Measure&& measure,
+                                Serve&& serve, Rank server = 1) {
+  return take_turn(me, poll, [&]() -> std::optional<double> {
     if (me.rank() != 0) {
-      node.serve();
+      node.serve(serve);
       return std::nullopt;
     }
     const double measured = measure();
-    node.end_turn(1);
+    node.end_turn(server);
     return measured;
   });
+}
+
+/// The same with nothing to serve with but polls.
+template <class Poll, class Measure>
+std::optional<double> one_sided(Member& me, Node& node, Poll&& poll, Measure&& measure) {
+  return one_sided(me, node, poll, measure, poll);
+}
+
+template <class Measure>
+std::optional<double> one_sided(Member& me, Node& node, Measure&& measure) {
+  return one_sided(
+      me, node, [&] { node.poll(); }, measure);
+}
+
+/// A contender in the turns of a pair of members: the time of a call of `once`, or of one of the
+/// operations of which it makes `at_once`.
+template <class Pair, class Once>
+[[nodiscard]] Contender timed(Pair& pair, const Batches& plan, Once once, double at_once = 1) {
+  return [&pair, plan, once, at_once] {
+    return pair.turn([&] { return batch_ns(plan, once) / at_once; });
+  };
 }
 
 }  // namespace dunlin::bench

@@ -58,10 +58,7 @@ void measure(Result& result, const RealNetwork& network, const Effort& effort, c
 }
 
 Result rate(const RealNetwork& network, const Effort& effort, std::uint32_t batch) {
-  Result result{.name = "put-rate",
-                .params = {{"bytes", 8.0}, {"batch", static_cast<double>(batch)}},
-                .unit = "1/s",
-                .better = Better::higher};
+  Result result{.params = {{"bytes", 8.0}, {"batch", static_cast<double>(batch)}}, .unit = "1/s"};
   if (batch >= 16 && network.goals.puts_per_s)
     result.goal = Goal{.on = Goal::On::value, .bound = *network.goals.puts_per_s};
   const std::uint32_t items = batch < 16 ? 20'000 : 200'000;  // one a send() is slow
@@ -70,19 +67,21 @@ Result rate(const RealNetwork& network, const Effort& effort, std::uint32_t batc
   return result;
 }
 
-Result stream(const RealNetwork& network, const Effort& effort, std::size_t bytes,
-              std::uint32_t at_once) {
-  Result result{.name = "put-stream",
-                .params = {{"bytes", static_cast<double>(bytes)}},
-                .unit = "GB/s",
-                .better = Better::higher};
-  const std::optional<double> goal =
-      at_once == 1 ? network.goals.stream_ratio : network.goals.filled_ratio;
-  if (bytes == 10'240 && goal) result.goal = Goal{.on = Goal::On::ratio, .bound = *goal};
+struct Large {
+  std::size_t bytes;
+  std::uint32_t at_once;  // in a send of the raw stream
+};
+
+Result stream(const RealNetwork& network, const Effort& effort, const Large& large) {
+  const auto [bytes, at_once] = large;
+  Result result{.params = {{"bytes", double(bytes)}}, .unit = "GB/s"};
+  if (bytes == 10'240)
+    result.goal =
+        ratio_goal(at_once == 1 ? network.goals.stream_ratio : network.goals.filled_ratio);
   const auto items = static_cast<std::uint32_t>((std::size_t{48} << 20) / bytes);
   const Puts puts{.bytes = bytes, .items = effort.scaled(items), .batch = std::max(at_once, 4U)};
   measure(result, network, effort, puts, at_once,
-          [bytes](double ns) { return static_cast<double>(bytes) / ns; });
+          [&large](double ns) { return static_cast<double>(large.bytes) / ns; });
   return result;
 }
 
@@ -93,12 +92,7 @@ Experiment put_rate(const RealNetwork& network) {
           .title = "8-byte puts a second when there is a backlog, by how many are posted at once",
           .fabric = network.name,
           .x = "batch",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::uint32_t batch : {1U, 4U, 16U, 64U, 256U})
-              results.push_back(rate(network, effort, batch));
-            return results;
-          }};
+          .run = on_network(network, for_settings({1U, 4U, 16U, 64U, 256U}, rate))};
 }
 
 Experiment put_stream(const RealNetwork& network) {
@@ -106,13 +100,9 @@ Experiment put_stream(const RealNetwork& network) {
           .title = "large puts, until the last is placed",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : {1'024U, 10'240U, 65'536U})
-              results.push_back(stream(network, effort, bytes, 1));
-            results.push_back(stream(network, effort, 10'240, 6));
-            return results;
-          }};
+          .run = on_network(network, for_settings({Large{1'024, 1}, Large{10'240, 1},
+                                                   Large{65'536, 1}, Large{10'240, 6}},
+                                                  stream))};
 }
 
 }  // namespace dunlin::bench

@@ -63,13 +63,8 @@ class Watcher {
   std::uint64_t seen_ = 0;
 };
 
-Batches plan_for(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
-  const std::uint32_t trips = network.trips_per_batch;
-  return effort.plan(100, bytes <= 10'240 ? trips : std::max(trips / 10, 2U));
-}
-
 Result signalled(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
-  const Batches plan = plan_for(network, effort, bytes);
+  const Batches plan = effort.plan(100, network.trips(bytes <= 10'240 ? 1 : 10));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -86,12 +81,10 @@ Result signalled(const RealNetwork& network, const Effort& effort, std::size_t b
                  });
                }});
   });
-  Result result{
-      .name = "put-signal", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-  if (bytes == 8 && network.goals.detection_ratio)
-    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.detection_ratio};
-  compare(result, team.series(1), network.bare_name + ", one way", team.series(0));
-  return result;
+  return compared({.params = {{"bytes", double(bytes)}},
+                   .unit = "ns",
+                   .goal = ratio_goal(bytes == 8 ? network.goals.detection_ratio : std::nullopt)},
+                  team.series(1), network.bare_name + ", one way", team.series(0));
 }
 
 Result signalled_asleep(const RealNetwork& network, const Effort& effort) {
@@ -115,11 +108,9 @@ Result signalled_asleep(const RealNetwork& network, const Effort& effort) {
               {[&] { return bare->asleep(me, plan); },
                [&] { return take_turn(me, node, [&] { return game.round(plan, sleep_until); }); }});
   });
-  Result result{.name = "put-signal-asleep", .params = {{"bytes", 8.0}}, .unit = "ns"};
-  if (network.goals.sleeping_ratio)
-    result.goal = Goal{.on = Goal::On::ratio, .bound = *network.goals.sleeping_ratio};
-  compare(result, team.series(1), network.bare_name + ", asleep", team.series(0));
-  return result;
+  return compared(
+      {.params = {{"bytes", 8.0}}, .unit = "ns", .goal = ratio_goal(network.goals.sleeping_ratio)},
+      team.series(1), network.bare_name + ", asleep", team.series(0));
 }
 
 }  // namespace
@@ -131,21 +122,16 @@ Experiment signalling(const RealNetwork& network) {
               "trip",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : kSizes)
-              results.push_back(signalled(network, effort, bytes));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kSizes, signalled))};
 }
 
-Experiment signalling_asleep(const RealNetwork& network) {
-  return {.name = "put-signal-asleep",
-          .title = "the same between two members that sleep until something comes (Wait::block)",
-          .fabric = network.name,
-          .run = [&network](const Effort& effort) {
-            return std::vector{signalled_asleep(network, effort)};
-          }};
+std::vector<Experiment> signalling_asleep(const RealNetwork& network) {
+  // Waking by shared memory is a figure of `dunlin bench table` (idle).
+  if (network.is_shm()) return {};
+  return {{.name = "put-signal-asleep",
+           .title = "the same between two members that sleep until something comes (Wait::block)",
+           .fabric = network.name,
+           .run = on_network(network, signalled_asleep)}};
 }
 
 }  // namespace dunlin::bench

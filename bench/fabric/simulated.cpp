@@ -5,6 +5,7 @@
 #include <dunlin/fabric/sim.hpp>
 
 #include "bench/fabric/experiments.hpp"
+#include "bench/fabric/simulated_members.hpp"
 #include "bench/table/simulation.hpp"
 
 /// What the simulator charges, beside the figures of the profile: a round is a seed.
@@ -26,10 +27,8 @@ class Pair {
       fabric(node).announce(boxes_[node]);
       world_.attach(node, [this, node] { return fabric(node).poll(); });
     }
-    const bool met = world_.run_until(
-        [this] { return fabric(0).connected(1, box()) && fabric(1).connected(0, box()); },
-        kStuckNs);
-    if (!met) throw Error("bench: two simulated nodes did not meet");
+    run_until(world_,
+              [this] { return fabric(0).connected(1, box()) && fabric(1).connected(0, box()); });
   }
 
   [[nodiscard]] sim::World& world() noexcept { return world_; }
@@ -53,15 +52,13 @@ class Pair {
       begun = fabric(0).now_ns();
       post();
     });
-    const bool done = world_.run_until([&] { return ended != 0; }, kStuckNs);
+    run_until(world_, [&] { return ended != 0; });
     world_.detach_all(watcher);
     world_.attach(watcher, [this, watcher] { return fabric(watcher).poll(); });
-    if (!done) throw Error("bench: a simulated operation does not end");
     return static_cast<double>(ended - begun);
   }
 
  private:
-  static constexpr std::uint64_t kStuckNs = 10'000'000'000;
   sim::World world_;
   std::array<Region, 2> boxes_;
 };
@@ -73,8 +70,8 @@ double wire_ns(const sim::Profile& profile, std::size_t bytes) {
 
 /// Means over some operations of each seed, against what the profile says of one.
 template <class Once>
-void simulate(Result& result, const Effort& effort, const Network& network, double expected,
-              Once&& once) {
+Result simulated(const Effort& effort, Params params, double expected, Once&& once) {
+  const Network network(effort, kNetwork);
   const std::uint32_t times = effort.quick ? 2 : 20;
   const std::vector<double> values = over_seeds(effort, [&](std::uint64_t seed) {
     Pair pair(network.profile, seed);
@@ -85,76 +82,53 @@ void simulate(Result& result, const Effort& effort, const Network& network, doub
     }
     return total / times;
   });
-  compare(result, values, kLimit, std::vector<double>(values.size(), expected));
+  return compared({.params = std::move(params), .unit = "ns"}, values, kLimit,
+                  std::vector<double>(values.size(), expected));
 }
 
-std::vector<Result> put_signal(const Effort& effort) {
-  const Network network(effort, kNetwork);
-  const sim::Profile& profile = network.profile;
-  std::vector<Result> results;
-  for (const std::size_t bytes : kSizes) {
-    Result result{
-        .name = "put-signal", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-    const std::vector<std::byte> from(bytes, std::byte{1});
-    std::uint64_t value = 0;
-    // The signal is posted while the put is on the wire.
-    const double expected = profile.post_ns + profile.write_latency_ns +
-                            std::max(profile.post_batched_ns, wire_ns(profile, bytes));
-    simulate(result, effort, network, expected, [&](Pair& pair) {
-      value = pair.signal(1) + 1;
-      const Operation batch[] = {put(1, pair.box(), 64, from.data(), bytes),
-                                 write(1, pair.box(), 0, &value, sizeof value)};
-      return pair.time(
-          1, [&] { (void)pair.fabric(0).post(batch); }, [&] { return pair.signal(1) == value; });
-    });
-    results.push_back(std::move(result));
-  }
-  return results;
+Result put_signal(const Effort& effort, std::size_t bytes) {
+  const sim::Profile& profile = Network(effort, kNetwork).profile;
+  const std::vector<std::byte> from(bytes, std::byte{1});
+  std::uint64_t value = 0;
+  // The signal is posted while the put is on the wire.
+  const double expected = profile.post_ns + profile.write_latency_ns +
+                          std::max(profile.post_batched_ns, wire_ns(profile, bytes));
+  return simulated(effort, {{"bytes", double(bytes)}}, expected, [&](Pair& pair) {
+    value = pair.signal(1) + 1;
+    const Operation batch[] = {put(1, pair.box(), 64, from.data(), bytes),
+                               write(1, pair.box(), 0, &value, sizeof value)};
+    return pair.time(
+        1, [&] { (void)pair.fabric(0).post(batch); }, [&] { return pair.signal(1) == value; });
+  });
 }
 
-std::vector<Result> get(const Effort& effort) {
-  const Network network(effort, kNetwork);
-  const sim::Profile& profile = network.profile;
-  std::vector<Result> results;
-  for (const std::size_t bytes : kSizes) {
-    Result result{.name = "get", .params = {{"bytes", static_cast<double>(bytes)}}, .unit = "ns"};
-    std::vector<std::byte> to(bytes);
-    const double expected = profile.post_ns + profile.read_latency_ns + wire_ns(profile, bytes);
-    simulate(result, effort, network, expected, [&](Pair& pair) {
-      Completion done;
-      return pair.time(
-          0,
-          [&] {
-            (void)pair.fabric(0).post(read(1, pair.box(), 64, to.data(), bytes).notify(done));
-          },
-          [&] { return done.finished(); });
-    });
-    results.push_back(std::move(result));
-  }
-  return results;
+Result get(const Effort& effort, std::size_t bytes) {
+  const sim::Profile& profile = Network(effort, kNetwork).profile;
+  std::vector<std::byte> to(bytes);
+  const double expected = profile.post_ns + profile.read_latency_ns + wire_ns(profile, bytes);
+  return simulated(effort, {{"bytes", double(bytes)}}, expected, [&](Pair& pair) {
+    Completion done;
+    return pair.time(
+        0,
+        [&] { (void)pair.fabric(0).post(read(1, pair.box(), 64, to.data(), bytes).notify(done)); },
+        [&] { return done.finished(); });
+  });
 }
 
-std::vector<Result> atomic(const Effort& effort) {
-  const Network network(effort, kNetwork);
-  const sim::Profile& profile = network.profile;
-  std::vector<Result> results;
-  for (const char* const name : {"compare-swap", "fetch-add"}) {
-    Result result{.name = "atomics",
-                  .params = {{"operation", name}, {"variables", "one, alone"}},
-                  .unit = "ns"};
-    const bool adds = std::string_view(name) == "fetch-add";
-    simulate(result, effort, network, profile.post_ns + profile.atomic_latency_ns, [&](Pair& pair) {
-      Completion done;
-      std::uint64_t former = 0;
-      const Operation operation = adds ? fetch_add(1, pair.box(), 8, 1, &former)
-                                       : compare_swap(1, pair.box(), 8, 0, 0, &former);
-      return pair.time(
-          0, [&] { (void)pair.fabric(0).post(operation.notify(done)); },
-          [&] { return done.finished(); });
-    });
-    results.push_back(std::move(result));
-  }
-  return results;
+Result atomic(const Effort& effort, const char* name) {
+  const sim::Profile& profile = Network(effort, kNetwork).profile;
+  const bool adds = std::string_view(name) == "fetch-add";
+  const double expected = profile.post_ns + profile.atomic_latency_ns;
+  return simulated(
+      effort, {{"operation", name}, {"variables", "one, alone"}}, expected, [&](Pair& pair) {
+        Completion done;
+        std::uint64_t former = 0;
+        const Operation operation = adds ? fetch_add(1, pair.box(), 8, 1, &former)
+                                         : compare_swap(1, pair.box(), 8, 0, 0, &former);
+        return pair.time(
+            0, [&] { (void)pair.fabric(0).post(operation.notify(done)); },
+            [&] { return done.finished(); });
+      });
 }
 
 }  // namespace
@@ -164,16 +138,16 @@ std::vector<Experiment> simulated_costs() {
            .title = "from a put with its signal until it is placed, in virtual time",
            .fabric = "sim",
            .x = "bytes",
-           .run = put_signal},
+           .run = for_settings(kSizes, put_signal)},
           {.name = "get",
            .title = "reading a peer's memory, until the bytes are here, in virtual time",
            .fabric = "sim",
            .x = "bytes",
-           .run = get},
+           .run = for_settings(kSizes, get)},
           {.name = "atomics",
            .title = "an atomic operation on a peer's word, in virtual time",
            .fabric = "sim",
-           .run = atomic}};
+           .run = for_settings({"compare-swap", "fetch-add"}, atomic)}};
 }
 
 }  // namespace dunlin::bench

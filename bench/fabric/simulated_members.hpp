@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <dunlin/fabric/sim.hpp>
@@ -13,6 +14,14 @@
 /// Simulated members with something of a layer each (a space, a store, or a client of one), and the
 /// programs that use it.
 namespace dunlin::bench {
+
+/// Throws Error if nothing of the kind happens for long, in virtual time.
+inline void run_until(sim::World& world, const std::function<bool()>& condition) {
+  constexpr std::uint64_t kStuckNs = 100'000'000'000;
+  if (!world.run_until(condition, kStuckNs))
+    throw Error("bench: " + std::to_string(world.size()) + " simulated members on " +
+                world.profile().name + " are stuck");
+}
 
 template <class Layer>
 class SimulatedMembers {
@@ -44,10 +53,7 @@ class SimulatedMembers {
     jobs_.clear();
     started_ = 0;
   }
-  void run_until(const std::function<bool()>& condition) {
-    constexpr std::uint64_t kStuckNs = 100'000'000'000;
-    if (!world.run_until(condition, kStuckNs)) throw Error("bench: simulated members are stuck");
-  }
+  void run_until(const std::function<bool()>& condition) { bench::run_until(world, condition); }
 
   sim::World world;
   std::vector<std::unique_ptr<Layer>> layers;

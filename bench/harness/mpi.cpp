@@ -51,22 +51,22 @@ std::string MpiProgram::run(std::uint32_t processes, const std::vector<std::stri
 }
 
 MpiBarrier::MpiBarrier(const std::filesystem::path& folder)
-    : program_("dunlin-mpi-barrier", "MPI_Barrier", folder) {}
+    : MpiProgram("dunlin-mpi-barrier", "MPI_Barrier", folder) {}
 
 double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
                               std::chrono::milliseconds timeout) const {
   return last_number_after(kBarriers, "mpirun",
-                           program_.run(processes, {std::to_string(barriers)}, timeout));
+                           run(processes, {std::to_string(barriers)}, timeout));
 }
 
 MpiOneSided::MpiOneSided(const std::filesystem::path& folder)
-    : program_("dunlin-mpi-one-sided", "MPI_Get", folder) {}
+    : MpiProgram("dunlin-mpi-one-sided", "MPI_Get", folder) {}
 
 MpiOneSided::Times MpiOneSided::measure(const Batches& plan, std::size_t bytes,
                                         std::chrono::milliseconds timeout) const {
-  const std::string told = program_.run(
-      2, {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)},
-      timeout);
+  const std::string told =
+      run(2, {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)},
+          timeout);
   const auto number = [&](const char* word) { return last_number_after(word, "mpirun", told); };
   return {number("get "), number("put "), number("fetch_add "), number("lock ")};
 }

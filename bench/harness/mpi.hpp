@@ -33,38 +33,27 @@ class MpiProgram {
   std::string missing_;
 };
 
-class MpiBarrier {
+class MpiBarrier : public MpiProgram {
  public:
   /// Looks for mpirun, and in the folder for our small program.
   explicit MpiBarrier(const std::filesystem::path& folder = process::folder_of_this_program());
 
-  [[nodiscard]] bool available() const noexcept { return program_.available(); }
-  /// What to do to make it available.
-  [[nodiscard]] const std::string& missing() const noexcept { return program_.missing(); }
   /// Barriers a second of `processes` that share the cores and yield when idle. Throws Error.
   [[nodiscard]] double per_second(std::uint32_t processes, std::uint64_t barriers,
                                   std::chrono::milliseconds timeout) const;
-
- private:
-  MpiProgram program_;
 };
 
 /// One-sided operations between two processes; medians in nanoseconds.
-class MpiOneSided {
+class MpiOneSided : public MpiProgram {
  public:
   explicit MpiOneSided(const std::filesystem::path& folder = process::folder_of_this_program());
 
-  [[nodiscard]] bool available() const noexcept { return program_.available(); }
-  [[nodiscard]] const std::string& missing() const noexcept { return program_.missing(); }
   struct Times {
     double get_ns, put_ns, fetch_add_ns, lock_ns;  // the last one: MPI_Win_lock and unlock
   };
   /// Throws Error.
   [[nodiscard]] Times measure(const Batches& plan, std::size_t bytes,
                               std::chrono::milliseconds timeout) const;
-
- private:
-  MpiProgram program_;
 };
 
 }  // namespace dunlin::bench

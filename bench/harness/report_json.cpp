@@ -28,7 +28,7 @@ Json to_json(const Goal& goal, const Result& result) {
 }
 
 Json to_json(const Result& result, const Experiment& experiment) {
-  Json object = {{"name", result.name},
+  Json object = {{"name", experiment.name},
                  {"fabric", experiment.fabric},
                  {"params", to_json(result.params)},
                  {"value", result.value.median},

@@ -30,11 +30,23 @@ std::optional<bool> Result::reached() const {
 
 void compare(Result& result, std::span<const double> values, std::string limit_name,
              std::span<const double> limits) {
-  if (values.empty() && limits.empty()) return;
-  result.value = summarize(values);
   result.limit_name = std::move(limit_name);
+  if (!values.empty()) result.value = summarize(values);
+  if (limits.empty()) return;
   result.limit = summarize(limits);
   result.ratio = summarize(ratios(values, limits));
+}
+
+Result compared(Result result, std::span<const double> values, std::string limit_name,
+                std::span<const double> limits) {
+  compare(result, values, std::move(limit_name), limits);
+  return result;
+}
+
+std::vector<double> per_second(std::span<const double> ns) {
+  std::vector<double> rates;
+  for (const double x : ns) rates.push_back(1e9 / x);
+  return rates;
 }
 
 std::string to_text(double number) {

@@ -1,15 +1,19 @@
 #include "bench/harness/suite.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <dunlin/fabric/sim.hpp>
 
 #include "bench/harness/report.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/watch.hpp"
 #include "command.hpp"
 #include "output_file.hpp"
+#include "standard_output.hpp"
 #include "team/cores.hpp"
 
 namespace dunlin::bench {
@@ -41,9 +45,9 @@ std::string preface(const Effort& effort) {
       effort.quick ? "\nA quick run: to see that all works, not to quote." : "");
 }
 
-std::string name_with_params(const Result& result) {
+std::string name_with_params(const Experiment& experiment, const Result& result) {
   const std::string params = to_text(result.params);
-  return params.empty() ? result.name : result.name + " (" + params + ")";
+  return params.empty() ? experiment.name : experiment.name + " (" + params + ")";
 }
 
 /// Nothing if no result has a goal.
@@ -58,8 +62,8 @@ std::string summary(const std::vector<Finding>& findings) {
       ++goals;
       reached += verdict == true ? 1 : 0;
       if (verdict == true) continue;
-      others +=
-          fmt::format("  {}: {}\n", verdict ? "missed" : "not measured", name_with_params(result));
+      others += fmt::format("  {}: {}\n", verdict ? "missed" : "not measured",
+                            name_with_params(*finding.experiment, result));
     }
   }
   if (goals == 0) return {};
@@ -135,7 +139,11 @@ std::string preface_of_hosts(const app::Cluster& cluster, const std::string& fig
       cluster.host() == 0 ? "All else is measured on one host." : "The results are at host 0.");
 }
 
-}  // namespace
+std::vector<std::string> profile_names() {
+  std::vector<std::string> names;
+  for (const sim::Profile& profile : sim::profiles()) names.push_back(profile.name);
+  return names;
+}
 
 void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_flag("--list", options.list, "Name the figures and stop");
@@ -155,6 +163,24 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--plot", options.plot_folder, "Draw one SVG a figure (needs gnuplot)")
       ->check(app::not_empty())
       ->type_name("DIR");
+}
+
+}  // namespace
+
+void add_suite(CLI::App& program, const Suite& suite) {
+  CLI::App* command = program.add_subcommand(suite.name, suite.description);
+  const auto options = std::make_shared<SuiteOptions>();
+  add_options(*command, *options);
+  if (suite.has_profile)
+    command->add_option("--profile", options->effort.profile, "Simulate this network instead")
+        ->check(CLI::IsMember(profile_names()));
+  if (suite.most_members > 0)
+    command
+        ->add_option("--members", options->effort.members,
+                     "Of a group on shared memory; 2 if not given")
+        ->check(CLI::Range(2U, suite.most_members));
+  command->callback(
+      [options, experiments = suite.experiments] { run_suite(experiments(), *options, app::say); });
 }
 
 std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments,

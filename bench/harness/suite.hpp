@@ -7,8 +7,7 @@
 
 #include "bench/harness/experiment.hpp"
 
-/// Runs a list of experiments as the command line asks for, and reports. `dunlin bench NAME` is one
-/// such list with its options.
+/// Runs a list of experiments as the command line asks for, and reports.
 namespace CLI {
 class App;
 }
@@ -24,8 +23,18 @@ struct SuiteOptions {
   bool list = false;
 };
 
-/// Adds the options that every suite has.
-void add_options(CLI::App& command, SuiteOptions& options);
+/// A list of experiments that is a command, `dunlin bench NAME`.
+struct Suite {
+  std::string name;
+  std::string description;
+  /// Called when the command runs, as it asks which networks there are.
+  std::vector<Experiment> (*experiments)();
+  bool has_profile = false;        // --profile
+  std::uint32_t most_members = 0;  // of --members; 0: there is no such option
+};
+
+/// Adds the command, with the options that every suite has and those of its own.
+void add_suite(CLI::App& program, const Suite& suite);
 
 /// Those asked for. Throws BadInput that names what there is if `only` or `fabric` match nothing.
 [[nodiscard]] std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments,

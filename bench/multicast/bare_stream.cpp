@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "bench/harness/clock.hpp"
-#include "bench/multicast/look.hpp"
 #include "bench/multicast/patience.hpp"
 
 namespace dunlin::bench {

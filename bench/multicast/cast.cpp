@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "bench/multicast/look.hpp"
 #include "bench/multicast/patience.hpp"
 
 namespace dunlin::bench {

@@ -26,28 +26,21 @@ void measure(const Effort& effort, std::uint32_t members, std::size_t bytes,
   note = fmt::format("{} of {} bytes: {}", members, bytes, team.note());
 }
 
-std::vector<Result> crowded(const Effort& effort) {
-  std::vector<Result> results;
-  for (const std::size_t bytes : {100UL, 10'000UL}) {
-    std::vector<double> of_two, of_three;
-    std::string note;
-    for (std::uint32_t round = 0; round < effort.rounds; ++round) {
-      measure(effort, 2, bytes, of_two, note);
-      measure(effort, 3, bytes, of_three, note);
-    }
-    Result result{.name = "crowded",
-                  .params = {{"members", 3.0},
-                             {"cores", double(app::usable_cores().size())},
-                             {"bytes", double(bytes)},
-                             {"wait", "adaptive"}},
-                  .unit = "1/s",
-                  .better = Better::higher,
-                  .goal = Goal{.on = Goal::On::ratio, .bound = kGoal},
-                  .note = note};
-    compare(result, of_three, "2 members, alike", of_two);
-    results.push_back(std::move(result));
+Result crowded(const Effort& effort, std::size_t bytes) {
+  std::vector<double> of_two, of_three;
+  std::string note;
+  for (std::uint32_t round = 0; round < effort.rounds; ++round) {
+    measure(effort, 2, bytes, of_two, note);
+    measure(effort, 3, bytes, of_three, note);
   }
-  return results;
+  return compared({.params = {{"members", 3.0},
+                              {"cores", double(app::usable_cores().size())},
+                              {"bytes", double(bytes)},
+                              {"wait", "adaptive"}},
+                   .unit = "1/s",
+                   .goal = Goal{.bound = kGoal},
+                   .note = note},
+                  of_three, "2 members, alike", of_two);
 }
 
 }  // namespace
@@ -58,7 +51,7 @@ Experiment crowded_cast() {
       .title = "messages a second that each of three members delivers, which poll and then sleep",
       .fabric = "shm",
       .x = "bytes",
-      .run = crowded};
+      .run = for_settings({100UL, 10'000UL}, crowded)};
 }
 
 }  // namespace dunlin::bench

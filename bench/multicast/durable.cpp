@@ -1,5 +1,3 @@
-#include <cerrno>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -7,13 +5,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <dunlin/error.hpp>
-
 #include "bench/harness/clock.hpp"
 #include "bench/harness/folder.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
 #include "bench/table/nodes.hpp"
+#include "fabric/system.hpp"
 
 /// Durable messages, beside one process that appends the same bytes to a file and syncs it.
 namespace dunlin::bench {
@@ -22,28 +19,20 @@ namespace {
 class BareLog {
  public:
   explicit BareLog(const std::string& path)
-      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
-    if (file_ < 0) fail("opened");
-  }
-  BareLog(const BareLog&) = delete;
-  BareLog& operator=(const BareLog&) = delete;
-  ~BareLog() { ::close(file_); }
+      : file_(checked(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600),
+                      ("opening " + path).c_str())) {}
 
   void append(const std::vector<std::byte>& bytes) {
     for (std::size_t done = 0; done < bytes.size();) {
-      const ssize_t written = ::write(file_, bytes.data() + done, bytes.size() - done);
-      if (written < 0) fail("written to");
+      const ssize_t written = ::write(file_.get(), bytes.data() + done, bytes.size() - done);
+      if (written < 0) checked(-1, "writing to a log");
       done += static_cast<std::size_t>(written);
     }
-    if (::fdatasync(file_) != 0) fail("synced");
+    checked(::fdatasync(file_.get()), "syncing a log");
   }
 
  private:
-  [[noreturn]] void fail(const char* what) const {
-    throw Error("bench: " + path_ + " cannot be " + what + ": " + std::strerror(errno));
-  }
-  std::string path_;
-  int file_;
+  Descriptor file_;
 };
 
 /// As many messages as a commit had on the average since the last look.
@@ -98,15 +87,12 @@ Result throughput(const Effort& effort, std::size_t bytes) {
     note_timed(me, join(group + "-timed", me.size(), me.rank()),
                load_of(effort, folder, name + "-timed", bytes), messages);
   });
-  Result result{.name = "durable",
-                .params = {{"members", double(effort.members)},
-                           {"bytes", double(bytes)},
-                           {"what", "all send"}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .note = fmt::format("{} bytes, all send: {}", bytes, team.note())};
-  compare(result, team.series(0), "one appends as many at once, and syncs", team.series(1));
-  return result;
+  return compared({.params = {{"members", double(effort.members)},
+                              {"bytes", double(bytes)},
+                              {"what", "all send"}},
+                   .unit = "1/s",
+                   .note = fmt::format("{} bytes, all send: {}", bytes, team.note())},
+                  team.series(0), "one appends as many at once, and syncs", team.series(1));
 }
 
 /// One message at a time, until its sender delivers it.
@@ -134,23 +120,18 @@ std::vector<Result> latency(const Effort& effort) {
   std::vector<Result> results;
   for (const std::uint32_t series : {0U, 2U}) {
     results.push_back(
-        {.name = "durable",
-         .params = {{"members", double(effort.members)},
-                    {"bytes", double(kBytes)},
-                    {"what", series == 0 ? "a lone message" : "a lone message, 99 %"}},
-         .unit = "ns"});
-    compare(results.back(), team.series(series + 1), "one appends it, and syncs",
-            team.series(series));
+        compared({.params = {{"members", double(effort.members)},
+                             {"bytes", double(kBytes)},
+                             {"what", series == 0 ? "a lone message" : "a lone message, 99 %"}},
+                  .unit = "ns"},
+                 team.series(series + 1), "one appends it, and syncs", team.series(series)));
   }
   return results;
 }
 
 std::vector<Result> durable(const Effort& effort) {
-  std::vector<Result> results;
-  for (const std::size_t bytes : {100UL, 1'000UL, 10'000UL})
-    results.push_back(throughput(effort, bytes));
-  for (Result& result : latency(effort)) results.push_back(std::move(result));
-  return results;
+  return joined<Result>(for_settings({100UL, 1'000UL, 10'000UL}, throughput)(effort),
+                        latency(effort));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <dunlin/fabric/tcp.hpp>
 
 #include "bench/fabric/networks.hpp"
+#include "bench/fabric/simulated_members.hpp"
 #include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
@@ -242,8 +243,7 @@ std::vector<Result> measure(const Effort& effort, const Case& of) {
   }
   std::vector<Result> results;
   const auto about = [&](const char* what, const char* unit) {
-    return Result{.name = "join",
-                  .params = {{"members", double(of.members)},
+    return Result{.params = {{"members", double(of.members)},
                              {"shared", std::to_string(of.shared_bytes / kMegabyte) + " MB"},
                              {"what", what}},
                   .unit = unit};
@@ -273,10 +273,7 @@ std::vector<Result> real(const std::string& fabric, const Effort& effort) {
       cases.push_back({fabric, members, 16 * kMegabyte, (members == 3 ? 10 : 2) * effort.rounds});
     cases.push_back({fabric, 3, 4'096 * kMegabyte, 2 * effort.rounds});
   }
-  std::vector<Result> results;
-  for (const Case& of : cases)
-    for (Result& result : measure(effort, of)) results.push_back(std::move(result));
-  return results;
+  return for_settings(cases, measure)(effort);
 }
 
 // --- in the simulator ----------------------------------------------------------------------------
@@ -324,16 +321,12 @@ SimulatedJoin simulate(const sim::Profile& profile, std::uint64_t seed, std::uin
     };
     return 1;
   });
-  const auto run_until = [&](const std::function<bool()>& condition) {
-    if (!world.run_until(condition, 10'000'000'000))
-      throw Error("bench: a simulated join is stuck");
-  };
-  run_until([&] { return speakers.front()->delivered() >= kWarmUp; });
+  run_until(world, [&] { return speakers.front()->delivered() >= kWarmUp; });
   asked_ns = world.now_ns();
   world.on(late, [&] {
     entry = std::make_unique<GroupEntry>("late", Speaker::options(world.rendezvous(late, "sim")));
   });
-  run_until(over);
+  run_until(world, over);
   const SimulatedJoin seen{static_cast<double>(first_ns - asked_ns), static_cast<double>(paused_ns),
                            static_cast<double>(linked)};
   subscriptions.clear();
@@ -355,9 +348,7 @@ std::vector<Result> simulated(const Effort& effort) {
       linked.push_back(seen.linked);
     }
     const auto about = [&](const char* what, const char* unit) {
-      return Result{.name = "simulated join",
-                    .params = {{"members", double(members)}, {"what", what}},
-                    .unit = unit};
+      return Result{.params = {{"members", double(members)}, {"what", what}}, .unit = unit};
     };
     report(results, about("until the joiner has delivered", "ns"), until, 0);
     report(results, about("others without a delivery", "ns"), paused, 0);

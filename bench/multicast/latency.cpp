@@ -52,15 +52,13 @@ std::vector<Result> results_of(const Team& team, std::uint32_t members, const st
         Figure{"the other's delivery", "unordered", "median", 4, 0, false},
         Figure{"the first sender's own delivery", "ordered", "99 %", 6, 5, false},
         Figure{"the first sender's own delivery", "ordered", "99.9 %", 8, 7, false}}) {
-    Result result{.name = "latency",
-                  .params = {{"members", double(members)},
-                             {"mode", figure.mode},
-                             {"until", figure.until},
-                             {"of", figure.which}},
-                  .unit = "ns"};
-    if (figure.goal && goal) result.goal = Goal{.on = Goal::On::ratio, .bound = *goal};
-    compare(result, team.series(figure.series), limit, team.series(figure.limit));
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"members", double(members)},
+                                           {"mode", figure.mode},
+                                           {"until", figure.until},
+                                           {"of", figure.which}},
+                                .unit = "ns",
+                                .goal = figure.goal ? ratio_goal(goal) : std::nullopt},
+                               team.series(figure.series), limit, team.series(figure.limit)));
   }
   return results;
 }
@@ -72,7 +70,7 @@ Plans plans_of(const Effort& effort, const Batches& usual, std::uint32_t rare) {
           .rarest = {.batches = each, .per_batch = 1, .quantile = 0.999}};
 }
 
-std::vector<Result> on_shared_memory(const Effort& effort) {
+std::vector<Result> on_shared_memory(const RealNetwork&, const Effort& effort) {
   // Where members share cores, each step may cost a time slice.
   const bool crowded = effort.members > 2;
   const Plans plans =
@@ -102,26 +100,18 @@ std::vector<Result> over(const RealNetwork& network, const Effort& effort) {
          [&](const Batches& plan) { return bare->one_way(me, plan, kBytes); });
   });
   std::vector<Result> results = results_of(team, 2, network.bare_name + ", one way", std::nullopt);
-  if (const auto goal = network.goals.own_delivery_ratio)
-    results.front().goal = Goal{.on = Goal::On::ratio, .bound = *goal};
+  results.front().goal = ratio_goal(network.goals.own_delivery_ratio);
   results.front().note = team.note();
   return results;
 }
 
-constexpr const char* kTitle =
-    "from a message of 8 bytes to its delivery, in a group that is idle but for it";
-
 }  // namespace
-
-Experiment cast_latency() {
-  return {.name = "latency", .title = kTitle, .fabric = "shm", .run = on_shared_memory};
-}
 
 Experiment cast_latency(const RealNetwork& network) {
   return {.name = "latency",
-          .title = kTitle,
+          .title = "from a message of 8 bytes to its delivery, in a group that is idle but for it",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) { return over(network, effort); }};
+          .run = on_network(network, network.is_shm() ? on_shared_memory : over)};
 }
 
 }  // namespace dunlin::bench

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/fabric/simulated_members.hpp"
 #include "bench/harness/statistics.hpp"
 #include "multicast/subgroup_view.hpp"
 
@@ -17,7 +18,6 @@ namespace {
 using multicast::Delivery;
 using multicast::SubgroupView;
 
-constexpr std::uint64_t kStuckNs = 100'000'000'000;
 constexpr std::size_t kStreamBytes = 100'000;
 constexpr std::uint32_t kUnderWay = 4;  // to each peer
 
@@ -120,12 +120,6 @@ class Node {
   std::deque<std::uint64_t> committed_;  // of own messages that are not delivered
   std::vector<double> latencies_;
 };
-
-void run_until(sim::World& world, const std::function<bool()>& condition) {
-  if (!world.run_until(condition, kStuckNs))
-    throw Error("bench: the multicast of " + std::to_string(world.size()) + " simulated nodes on " +
-                world.profile().name + " is stuck");
-}
 
 }  // namespace
 

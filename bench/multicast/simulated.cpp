@@ -36,7 +36,8 @@ struct Case {
   std::optional<double> published_gb = {};  // GB/s
 };
 
-Result measure(const Effort& effort, const Network& network, const std::string& name, Case of) {
+Result measure(const Effort& effort, Case of) {
+  const Network network(effort, kNetwork);
   if (effort.quick) of.cast.messages = std::max<std::uint64_t>(of.cast.messages / 50, 100);
   SimCastFigures seen;
   const auto values = over_seeds(effort, [&](std::uint64_t seed) {
@@ -47,10 +48,8 @@ Result measure(const Effort& effort, const Network& network, const std::string& 
     return run_sim_stream(network.profile, seed, of.cast) * kPerSecond;
   });
   of.params.insert(of.params.begin(), {"members", double(of.cast.members)});
-  Result result{.name = name,
-                .params = std::move(of.params),
+  Result result{.params = std::move(of.params),
                 .unit = "B/s",
-                .better = Better::higher,
                 .note = fmt::format(
                     "Batches of {:.1f} sent, {:.1f} received, {:.1f} delivered; {:.2f} writes a "
                     "message of a sender, {:.0f} % of the time spent posting; its own delivery "
@@ -61,14 +60,6 @@ Result measure(const Effort& effort, const Network& network, const std::string& 
   if (of.published_gb) result.published = network.published(*of.published_gb * kPerSecond);
   compare(result, values, "bare puts in the simulator", limits);
   return result;
-}
-
-std::vector<Result> measure_all(const Effort& effort, const std::string& name,
-                                std::vector<Case> cases) {
-  const Network network(effort, kNetwork);
-  std::vector<Result> results;
-  for (Case& of : cases) results.push_back(measure(effort, network, name, std::move(of)));
-  return results;
 }
 
 SimCast all_send(std::uint32_t members, const multicast::Switches& switches,
@@ -95,7 +86,7 @@ std::vector<Result> by_members(const Effort& effort) {
   SimCast one = all_send(kMost, kAll, 4'000);
   one.senders = 1;
   cases.push_back({{{"senders", "one"}, {"optimized", "all"}}, one});
-  return measure_all(effort, "simulated", std::move(cases));
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_size(const Effort& effort) {
@@ -107,7 +98,7 @@ std::vector<Result> by_size(const Effort& effort) {
     if (large) cast.window = 20;  // as much memory as 10 KB takes
     cases.push_back({{{"bytes", bytes}}, cast});
   }
-  return measure_all(effort, "simulated size", std::move(cases));
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_window(const Effort& effort) {
@@ -117,7 +108,7 @@ std::vector<Result> by_window(const Effort& effort) {
     cast.window = window;
     cases.push_back({{{"window", double(window)}}, cast});
   }
-  return measure_all(effort, "simulated window", std::move(cases));
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_delay(const Effort& effort) {
@@ -137,7 +128,7 @@ std::vector<Result> by_delay(const Effort& effort) {
       }
     }
   }
-  return measure_all(effort, "simulated delay", std::move(cases));
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_subgroups(const Effort& effort) {
@@ -157,7 +148,7 @@ std::vector<Result> by_subgroups(const Effort& effort) {
       }
     }
   }
-  return measure_all(effort, "simulated subgroups", std::move(cases));
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_upcall(const Effort& effort) {
@@ -171,34 +162,24 @@ std::vector<Result> by_upcall(const Effort& effort) {
   SimCast copied = all_send(kMost, kAll);
   copied.copy_ns_per_byte = 0.1;  // 10 GB/s
   cases.push_back({{{"upcall", "copies, as the sender does"}}, copied, 7.5});
-  return measure_all(effort, "simulated upcall", std::move(cases));
-}
-
-Experiment experiment(std::string name, std::string title, std::string x,
-                      std::vector<Result> (*run)(const Effort&)) {
-  return {.name = std::move(name),
-          .title = std::move(title),
-          .fabric = "sim",
-          .x = std::move(x),
-          .run = run};
+  return for_settings(cases, measure)(effort);
 }
 
 }  // namespace
 
 std::vector<Experiment> simulated_casts() {
-  return {experiment("simulated",
-                     "bytes a second that each member delivers of 10 KB messages, window 100",
-                     "members", by_members),
-          experiment("simulated size", "the same by the messages' size, 16 members that all send",
-                     "bytes", by_size),
-          experiment("simulated window", "the same by the window", "window", by_window),
-          experiment("simulated delay", "the same where senders are delayed after each message", "",
-                     by_delay),
-          experiment("simulated subgroups",
-                     "the same for 8 members that are in so many subgroups, one or all in use", "",
-                     by_subgroups),
-          experiment("simulated upcall", "the same where upcalls take their time, or copy", "",
-                     by_upcall)};
+  return experiments_on(
+      "sim",
+      {{"simulated", "bytes a second that each member delivers of 10 KB messages, window 100",
+        "members", by_members},
+       {"simulated size", "the same by the messages' size, 16 members that all send", "bytes",
+        by_size},
+       {"simulated window", "the same by the window", "window", by_window},
+       {"simulated delay", "the same where senders are delayed after each message", "", by_delay},
+       {"simulated subgroups",
+        "the same for 8 members that are in so many subgroups, one or all in use", "",
+        by_subgroups},
+       {"simulated upcall", "the same where upcalls take their time, or copy", "", by_upcall}});
 }
 
 }  // namespace dunlin::bench

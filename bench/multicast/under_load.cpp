@@ -19,7 +19,7 @@ struct Case {
   std::uint64_t messages = 20'000;
 };
 
-Result measure(const Effort& effort, const std::string& name, const Case& of) {
+Result measure(const Effort& effort, const Case& of) {
   const std::string group = fresh_group();
   const std::uint64_t messages = effort.scaled(static_cast<std::uint32_t>(of.messages));
   const Load& load = of.load;
@@ -34,21 +34,11 @@ Result measure(const Effort& effort, const std::string& name, const Case& of) {
     }
     note_timed(me, join(group + "-timed", me.size(), me.rank()), load, messages);
   });
-  Result result{.name = name,
-                .params = of.params,
-                .unit = "1/s",
-                .better = Better::higher,
-                .note = to_text(of.params) + ": " + team.note()};
-  result.params.insert(result.params.begin(), {"members", double(effort.members)});
-  compare(result, team.series(1), "bare stream", team.series(0));
-  return result;
-}
-
-std::vector<Result> measure_all(const Effort& effort, const std::string& name,
-                                const std::vector<Case>& cases) {
-  std::vector<Result> results;
-  for (const Case& of : cases) results.push_back(measure(effort, name, of));
-  return results;
+  Params params = of.params;
+  params.insert(params.begin(), {"members", double(effort.members)});
+  return compared(
+      {.params = params, .unit = "1/s", .note = to_text(of.params) + ": " + team.note()},
+      team.series(1), "bare stream", team.series(0));
 }
 
 std::vector<Result> by_window(const Effort& effort) {
@@ -63,7 +53,7 @@ std::vector<Result> by_window(const Effort& effort) {
                        bytes < 1'000 ? 200'000UL : 20'000UL});
     }
   }
-  return measure_all(effort, "window", cases);
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_subgroups(const Effort& effort) {
@@ -78,7 +68,7 @@ std::vector<Result> by_subgroups(const Effort& effort) {
       if (subgroups == 1) break;
     }
   }
-  return measure_all(effort, "subgroups", cases);
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_delay(const Effort& effort) {
@@ -102,7 +92,7 @@ std::vector<Result> by_delay(const Effort& effort) {
       }
     }
   }
-  return measure_all(effort, "delay", cases);
+  return for_settings(cases, measure)(effort);
 }
 
 std::vector<Result> by_upcall(const Effort& effort) {
@@ -115,30 +105,21 @@ std::vector<Result> by_upcall(const Effort& effort) {
   add("100 us", 2'000).upcall_ns = 100'000;
   add("1 ms", 500).upcall_ns = 1'000'000;
   add("copies, as the sender does", 20'000).copies = true;
-  return measure_all(effort, "upcall", cases);
-}
-
-Experiment experiment(std::string name, std::string title, std::string x,
-                      std::vector<Result> (*run)(const Effort&)) {
-  return {.name = std::move(name),
-          .title = std::move(title),
-          .fabric = "shm",
-          .x = std::move(x),
-          .run = run};
+  return for_settings(cases, measure)(effort);
 }
 
 }  // namespace
 
 std::vector<Experiment> casts_under_load() {
-  return {
-      experiment("window", "messages a second by the window, in rings that hold it", "window",
-                 by_window),
-      experiment("subgroups",
-                 "messages of 10 KB a second of members that are in so many subgroups, one or "
-                 "all in use",
-                 "", by_subgroups),
-      experiment("delay", "the same where senders are delayed after each message", "", by_delay),
-      experiment("upcall", "the same where upcalls take their time, or copy", "", by_upcall)};
+  return experiments_on(
+      "shm",
+      {{"window", "messages a second by the window, in rings that hold it", "window", by_window},
+       {"subgroups",
+        "messages of 10 KB a second of members that are in so many subgroups, one or "
+        "all in use",
+        "", by_subgroups},
+       {"delay", "the same where senders are delayed after each message", "", by_delay},
+       {"upcall", "the same where upcalls take their time, or copy", "", by_upcall}});
 }
 
 }  // namespace dunlin::bench

@@ -10,6 +10,7 @@
 
 #include <dunlin/fabric/sim.hpp>
 
+#include "bench/fabric/simulated_members.hpp"
 #include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
@@ -90,8 +91,7 @@ std::vector<Result> after(End end, const Effort& effort) {
   std::vector<Result> results;
   const auto add = [&](const char* what, std::uint32_t j) {
     report(results,
-           {.name = "view change",
-            .params = {{"members", double(kMembers)},
+           {.params = {{"members", double(kMembers)},
                        {"one", killed ? "is killed" : "leaves"},
                        {"time", what}},
             .unit = "ns"},
@@ -104,9 +104,7 @@ std::vector<Result> after(End end, const Effort& effort) {
 }
 
 std::vector<Result> after_each_end(const Effort& effort) {
-  std::vector<Result> results = after(End::killed, effort);
-  for (Result& result : after(End::leaves, effort)) results.push_back(std::move(result));
-  return results;
+  return joined<Result>(after(End::killed, effort), after(End::leaves, effort));
 }
 
 /// From the first suspicion to the last member's first delivery in the next view.
@@ -128,13 +126,9 @@ double simulated_ns(const sim::Profile& profile, std::uint64_t seed, std::uint32
     };
     world.attach(rank, [speaker = speakers.back().get()] { return speaker->poll(); });
   }
-  const auto run_until = [&](const std::function<bool()>& condition) {
-    if (!world.run_until(condition, 10'000'000'000))
-      throw Error("bench: a simulated view change is stuck");
-  };
-  run_until([&] { return speakers.front()->delivered() >= kWarmUp; });
+  run_until(world, [&] { return speakers.front()->delivered() >= kWarmUp; });
   world.crash(static_cast<Rank>(seed % members));  // the leader's turn comes, too
-  run_until([&] { return on == members - 1; });
+  run_until(world, [&] { return on == members - 1; });
   return static_cast<double>(world.now_ns() - suspected_ns);
 }
 
@@ -146,10 +140,8 @@ std::vector<Result> simulated(const Effort& effort) {
     std::vector<double> times;
     for (std::uint64_t seed = 1; seed <= crashes; ++seed)
       times.push_back(simulated_ns(network.profile, seed, members));
-    report(
-        results,
-        {.name = "simulated view change", .params = {{"members", double(members)}}, .unit = "ns"},
-        times, kMostSimulatedNs);
+    report(results, {.params = {{"members", double(members)}}, .unit = "ns"}, times,
+           kMostSimulatedNs);
   }
   return results;
 }

@@ -8,7 +8,6 @@
 
 #include "bench/harness/clock.hpp"
 #include "bench/harness/statistics.hpp"
-#include "bench/multicast/look.hpp"
 #include "bench/multicast/patience.hpp"
 
 namespace dunlin::bench {

@@ -1,17 +1,12 @@
 #include "bench/routing/experiments.hpp"
 
-#include <memory>
 #include <random>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include "bench/harness/clock.hpp"
-#include "bench/harness/suite.hpp"
 #include "routing/check.hpp"
 #include "routing/paths.hpp"
 #include "routing/run.hpp"
-#include "standard_output.hpp"
 
 namespace dunlin::bench {
 
@@ -42,11 +37,9 @@ std::vector<LinkEvent> changes_of_the_hub(const Topology& topology, std::uint32_
 }
 
 Result figure(std::uint32_t routers, const char* what, const std::vector<double>& series) {
-  Result result{.name = "hub-and-ring",
-                .params = {{"routers", static_cast<double>(routers)}, {"time", what}},
-                .unit = "ns"};
-  result.value = summarize(series);
-  return result;
+  return {.params = {{"routers", double(routers)}, {"time", what}},
+          .unit = "ns",
+          .value = summarize(series)};
 }
 
 template <class Run>
@@ -65,10 +58,8 @@ std::vector<Result> measure(std::uint32_t routers, std::uint32_t events, Run run
   });
   const Verdict verdict = check(topology, costs_after(topology, changes, events), finish.tables);
   if (!verdict.agrees()) throw Error("hub-and-ring: " + verdict.differences.front());
-  Result last_install = figure(routers, "to the last install", last);
-  compare(last_install, last, "computing", computing);
-  return {last_install, figure(routers, "to the first install", first),
-          figure(routers, "computing", computing)};
+  return {compared(figure(routers, "to the last install", last), last, "computing", computing),
+          figure(routers, "to the first install", first), figure(routers, "computing", computing)};
 }
 
 template <class Run>
@@ -77,14 +68,14 @@ std::vector<Result> measure_all(std::vector<std::uint32_t> sizes, const Effort& 
   const std::uint32_t events = effort.quick ? effort.rounds : effort.rounds * kEventsPerRound;
   std::vector<Result> results;
   for (const std::uint32_t routers : sizes) {
-    for (Result& result : measure(routers, events, run)) results.push_back(std::move(result));
+    append(results, measure(routers, events, run));
   }
   return results;
 }
 
 /// With other costs each time, as a router meets them: the same ones again would measure how well
 /// the processor remembers its branches.
-std::vector<double> time_paths(std::uint32_t routers, const Effort& effort) {
+Result time_paths(const Effort& effort, std::uint32_t routers) {
   const Topology topology = hub_ring(routers, {});
   std::mt19937_64 draw(routers);
   std::vector<std::vector<Cost>> variants(64, topology.arc_costs());
@@ -99,64 +90,42 @@ std::vector<double> time_paths(std::uint32_t routers, const Effort& effort) {
     const double ns = batch_ns(plan, [&] { paths.compute(variants[next++ % variants.size()]); });
     series.push_back(ns / paths.arcs_examined());
   }
-  return series;
+  return {.params = {{"routers", double(routers)}}, .unit = "ns", .value = summarize(series)};
+}
+
+std::vector<Result> on_processes(const Effort& effort) {
+  return measure_all({4, 8, 16, 32, 64}, effort, [](const Plan& plan, auto listener) {
+    return run_on_processes(plan, {}, listener);
+  });
+}
+
+std::vector<Result> simulated(const Effort& effort) {
+  return measure_all({4, 8, 12, 16, 20, 24, 28}, effort, [](const Plan& plan, auto listener) {
+    return run_on_sim(plan, kProfile, 1, listener);
+  });
 }
 
 }  // namespace
 
-Experiment hub_and_ring_on_shm() {
-  return {.name = "hub-and-ring",
-          .title = "routers install new paths after one change of the hub; a process for each",
-          .fabric = "shm",
-          .x = "routers",
-          .run = [](const Effort& effort) {
-            return measure_all({4, 8, 16, 32, 64}, effort, [](const Plan& plan, auto listener) {
-              return run_on_processes(plan, {}, listener);
-            });
-          }};
-}
-
-Experiment hub_and_ring_on_sim() {
-  return {.name = "hub-and-ring",
-          .title = "the same, simulated on the network of the original experiment (ib40-2015)",
-          .fabric = "sim",
-          .x = "routers",
-          .run = [](const Effort& effort) {
-            return measure_all({4, 8, 12, 16, 20, 24, 28}, effort,
-                               [](const Plan& plan, auto listener) {
-                                 return run_on_sim(plan, kProfile, 1, listener);
-                               });
-          }};
-}
-
-Experiment paths() {
-  return {.name = "paths",
-          .title = "computing all shortest paths from one router, for each arc examined",
-          .fabric = "none",
-          .x = "routers",
-          .run = [](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::uint32_t routers : {8U, 16U, 32U, 64U, 128U, 255U}) {
-              Result result{.name = "paths",
-                            .params = {{"routers", static_cast<double>(routers)}},
-                            .unit = "ns"};
-              result.value = summarize(time_paths(routers, effort));
-              results.push_back(std::move(result));
-            }
-            return results;
-          }};
-}
-
-void add_routing_suite(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand(
-      "routing",
-      "The routing application on hub-and-ring networks: time to the last install, to the first, "
-      "and time computing");
-  const auto options = std::make_shared<SuiteOptions>();
-  add_options(*command, *options);
-  command->callback([options] {
-    run_suite({hub_and_ring_on_shm(), hub_and_ring_on_sim(), paths()}, *options, app::say);
-  });
+std::vector<Experiment> routing_experiments() {
+  // The published figure: after one change of the hub's, time to the last install, to the first,
+  // and time computing, over the number of routers. Then what a simulated router is charged for
+  // computing.
+  return {{.name = "hub-and-ring",
+           .title = "routers install new paths after one change of the hub; a process for each",
+           .fabric = "shm",
+           .x = "routers",
+           .run = on_processes},
+          {.name = "hub-and-ring",
+           .title = "the same, simulated on the network of the original experiment (ib40-2015)",
+           .fabric = "sim",
+           .x = "routers",
+           .run = simulated},
+          {.name = "paths",
+           .title = "computing all shortest paths from one router, for each arc examined",
+           .fabric = "none",
+           .x = "routers",
+           .run = for_settings({8U, 16U, 32U, 64U, 128U, 255U}, time_paths)}};
 }
 
 }  // namespace dunlin::bench

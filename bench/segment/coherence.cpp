@@ -95,8 +95,7 @@ class Performer {
 /// Several cases by one team, whose processes may take seconds to join a network.
 std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
                             std::span<const Case> cases, std::size_t bytes) {
-  const std::uint32_t trips = std::max(network.trips_per_batch / 4, 2U);
-  const Batches plan = effort.plan(100, bytes <= 1024 ? trips : std::max(trips / 10, 2U));
+  const Batches plan = effort.plan(100, network.trips(bytes <= 1024 ? 4 : 40));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -106,9 +105,7 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
     std::vector<Contender> contenders;
     for (const Case& which : cases) {
       Performer& performer = performers.emplace_back(pair, which, bytes);
-      contenders.emplace_back([&] {
-        return pair.turn([&] { return batch_ns(plan, [&] { std::invoke(which.bare, bare); }); });
-      });
+      contenders.push_back(timed(pair, plan, [&] { std::invoke(which.bare, bare); }));
       contenders.emplace_back([&] {
         return pair.turn([&] {
           performer.prepare();
@@ -120,14 +117,14 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
   });
   std::vector<Result> results;
   for (std::uint32_t i = 0; i < cases.size(); ++i) {
-    Result result{.name = "coherence",
-                  .params = {{"coherence", std::string(name_of(cases[i].coherence))},
-                             {"operation", cases[i].operation},
+    const Case& which = cases[i];
+    results.push_back(
+        compared({.params = {{"coherence", std::string(name_of(which.coherence))},
+                             {"operation", which.operation},
                              {"bytes", double(bytes)}},
-                  .unit = "ns"};
-    compare(result, team.series(2 * i + 1), cases[i].sequence, team.series(2 * i));
-    if (cases[i].goal) result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
-    results.push_back(std::move(result));
+                  .unit = "ns",
+                  .goal = which.goal ? std::optional(Goal{.bound = kMostRatio}) : std::nullopt},
+                 team.series(2 * i + 1), which.sequence, team.series(2 * i)));
   }
   return results;
 }
@@ -135,20 +132,19 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
 }  // namespace
 
 Experiment coherence(const RealNetwork& network) {
-  return {.name = "coherence",
-          .title = "get and put under each coherence, beside the bare sequence of operations",
-          .fabric = network.name,
-          .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            const std::span<const Case> all(kCases);
-            const auto sizes = std::span(kSizes).first(effort.quick ? 1 : kSizes.size());
-            std::vector<Result> results;
-            for (const auto cases : {all.first(kCasesOfATeam), all.subspan(kCasesOfATeam)})
-              for (const std::size_t bytes : sizes)
-                for (Result& result : measure(network, effort, cases, bytes))
-                  results.push_back(std::move(result));
-            return results;
-          }};
+  return {
+      .name = "coherence",
+      .title = "get and put under each coherence, beside the bare sequence of operations",
+      .fabric = network.name,
+      .x = "bytes",
+      .run = [&network](const Effort& effort) {
+        const std::span<const Case> all(kCases);
+        std::vector<Result> results;
+        for (const auto cases : {all.first(kCasesOfATeam), all.subspan(kCasesOfATeam)})
+          for (const std::size_t bytes : std::span(kSizes).first(effort.quick ? 1 : kSizes.size()))
+            append(results, measure(network, effort, cases, bytes));
+        return results;
+      }};
 }
 
 }  // namespace dunlin::bench

@@ -29,15 +29,13 @@ class BareRing {
     send(1, request);
     wait();
   }
-  /// Until the other ends the turn.
-  void answer(std::uint64_t turns) {
-    while (node_.word(kOver) < turns) {
-      if (node_.word(kRingsAt) > trips_) {
-        attached::Request reply{.number = ++trips_};
-        send(0, reply);
-      }
-      node_.poll();
+  /// Answers a request that has come.
+  void answer() {
+    if (node_.word(kRingsAt) > trips_) {
+      attached::Request reply{.number = ++trips_};
+      send(0, reply);
     }
+    node_.poll();
   }
 
  private:
@@ -57,7 +55,7 @@ class BareRing {
 
 std::vector<Result> measure_daemon(const Effort& effort) {
   const RealNetwork& network = real_network("shm");
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 4, 2U));
+  const Batches plan = effort.plan(100, network.trips(4));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -79,22 +77,6 @@ std::vector<Result> measure_daemon(const Effort& effort) {
       client = attach({.group = name});
     }
     me.meet(serve);
-    std::uint64_t turns = 0;
-    const auto turn = [&](auto&& measure, auto&& wait_for_end) -> std::optional<double> {
-      return take_turn(me, serve, [&]() -> std::optional<double> {
-        ++turns;
-        if (me.rank() != 0) {
-          wait_for_end();
-          return std::nullopt;
-        }
-        const double measured = measure();
-        here.node.end_turn(1);
-        return measured;
-      });
-    };
-    const auto serve_turn = [&] {
-      while (here.node.word(kOver) < turns) serve();
-    };
     BareRing bare(here.node);
     SegmentOperation direct(here.space);
     std::vector<std::uint64_t> words(kDaemonAtOnce);
@@ -117,29 +99,31 @@ std::vector<Result> measure_daemon(const Effort& effort) {
       remote::wait_all(all, remote::kForever);
       for (SegmentOperation& operation : operations) demand(operation);
     };
-    const auto timed = [&](auto&& once) { return [&, once] { return batch_ns(plan, once); }; };
-    alternate(
-        me, effort.rounds,
-        {[&] { return turn(timed([&] { bare.go_and_come(); }), [&] { bare.answer(turns); }); },
-         [&] { return turn(timed(get_directly), serve_turn); },
-         [&] { return turn(timed(get), serve_turn); },
-         [&] {
-           return turn([&] { return batch_ns(plan, get_many) / kDaemonAtOnce; }, serve_turn);
-         }});
+    const auto turn = [&](const auto& once, double at_once = 1) {
+      return one_sided(me, here.node, serve, [&] { return batch_ns(plan, once) / at_once; });
+    };
+    alternate(me, effort.rounds,
+              {[&] {
+                 return one_sided(
+                     me, here.node, serve,
+                     [&] { return batch_ns(plan, [&] { bare.go_and_come(); }); },
+                     [&] { bare.answer(); });
+               },
+               [&] { return turn(get_directly); }, [&] { return turn(get); },
+               [&] { return turn(get_many, kDaemonAtOnce); }});
     me.meet(serve);
   });
   std::vector<double> more(team.series(daemon_get).size());
   for (std::size_t i = 0; i < more.size(); ++i)
     more[i] = team.series(daemon_get)[i] - team.series(direct_get)[i];
-  Result one{.name = "daemon", .params = {{"at once", 1.0}, {"bytes", 8.0}}, .unit = "ns"};
-  compare(one, more, "a bare trip through the rings", team.series(ring_trip));
-  one.goal = Goal{.on = Goal::On::ratio, .bound = kMostRingTrips};
-  Result many{.name = "daemon",
-              .params = {{"at once", double(kDaemonAtOnce)}, {"bytes", 8.0}},
-              .unit = "ns"};
-  many.value = summarize(team.series(gets_at_once));
-  many.goal = Goal{.on = Goal::On::value, .bound = kMostNsAtOnce};
-  return {one, many};
+  return {compared({.params = {{"at once", 1.0}, {"bytes", 8.0}},
+                    .unit = "ns",
+                    .goal = Goal{.bound = kMostRingTrips}},
+                   more, "a bare trip through the rings", team.series(ring_trip)),
+          {.params = {{"at once", double(kDaemonAtOnce)}, {"bytes", 8.0}},
+           .unit = "ns",
+           .value = summarize(team.series(gets_at_once)),
+           .goal = Goal{.on = Goal::On::value, .bound = kMostNsAtOnce}}};
 }
 
 }  // namespace

@@ -5,10 +5,6 @@
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
-namespace CLI {
-class App;
-}
-
 /// The figures of shared segments, one function and one file each.
 namespace dunlin::bench {
 
@@ -24,9 +20,7 @@ namespace dunlin::bench {
 /// The published figures, and 1,000 members.
 [[nodiscard]] std::vector<Experiment> simulated_segments();
 
-[[nodiscard]] const std::vector<Experiment>& segment_experiments();
-
-/// `dunlin bench segment`
-void add_segment_suite(CLI::App& bench);
+/// All of `dunlin bench segment`.
+[[nodiscard]] std::vector<Experiment> segment_experiments();
 
 }  // namespace dunlin::bench

@@ -12,7 +12,7 @@ constexpr std::array<std::size_t, 3> kSizes{8, 64, 4096};
 constexpr double kMostRatio = 1.15;
 
 Result measure(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
+  const Batches plan = effort.plan(100, network.trips(16));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -42,16 +42,13 @@ Result measure(const RealNetwork& network, const Effort& effort, std::size_t byt
       for (SegmentOperation& operation : operations) demand(operation);
     };
     alternate(me, effort.rounds,
-              {[&] { return pair.turn([&] { return batch_ns(plan, bare) / kAtOnce; }); },
-               [&] { return pair.turn([&] { return batch_ns(plan, gets) / kAtOnce; }); }});
+              {timed(pair, plan, bare, kAtOnce), timed(pair, plan, gets, kAtOnce)});
     pair.node().fabric().abandon(done);
   });
-  Result result{.name = "in flight",
-                .params = {{"at once", double(kAtOnce)}, {"bytes", double(bytes)}},
-                .unit = "ns"};
-  compare(result, team.series(1), "the fabric's reads, one batch", team.series(0));
-  result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
-  return result;
+  return compared({.params = {{"at once", double(kAtOnce)}, {"bytes", double(bytes)}},
+                   .unit = "ns",
+                   .goal = Goal{.bound = kMostRatio}},
+                  team.series(1), "the fabric's reads, one batch", team.series(0));
 }
 
 }  // namespace
@@ -61,12 +58,7 @@ Experiment gets_in_flight(const RealNetwork& network) {
           .title = "32 gets under null at once, for one of them",
           .fabric = network.name,
           .x = "bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : kSizes)
-              results.push_back(measure(network, effort, bytes));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kSizes, measure))};
 }
 
 }  // namespace dunlin::bench

@@ -18,7 +18,7 @@ constexpr double kLeastFairness = 0.7;    // least served to most served
 constexpr double kLeastThroughput = 0.5;  // of what a hand-over one way permits
 
 Result uncontended(const RealNetwork& network, const Effort& effort) {
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 4, 2U));
+  const Batches plan = effort.plan(100, network.trips(4));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -36,13 +36,10 @@ Result uncontended(const RealNetwork& network, const Effort& effort) {
       demand(unlock);
     };
     alternate(me, effort.rounds,
-              {[&] { return pair.turn([&] { return batch_ns(plan, swap_twice); }); },
-               [&] { return pair.turn([&] { return batch_ns(plan, lock_and_unlock); }); }});
+              {timed(pair, plan, swap_twice), timed(pair, plan, lock_and_unlock)});
   });
-  Result result{.name = "lock", .params = {{"rivals", "none"}}, .unit = "ns"};
-  compare(result, team.series(1), "swap, swap", team.series(0));
-  result.goal = Goal{.on = Goal::On::ratio, .bound = kMostRatio};
-  return result;
+  return compared({.params = {{"rivals", "none"}}, .unit = "ns", .goal = Goal{.bound = kMostRatio}},
+                  team.series(1), "swap, swap", team.series(0));
 }
 
 /// What all members do again and again: lock and unlock, or put (in so many of 100 cases) and get.
@@ -212,19 +209,15 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
                  return score->per_second;
                }});
   });
-  Result rate{.name = "contention",
-              .params = params_of(contest, "operations"),
-              .unit = "1/s",
-              .better = Better::higher};
-  compare(rate, team.series(1), network.bare_name + ", hand-overs one way", team.series(0));
-  Result fairness{.name = "contention",
-                  .params = params_of(contest, "least to most served"),
-                  .unit = "",
+  Result rate =
+      compared({.params = params_of(contest, "operations"), .unit = "1/s"}, team.series(1),
+               network.bare_name + ", hand-overs one way", team.series(0));
+  Result fairness{.params = params_of(contest, "least to most served"),
+                  .unit = "ratio",
                   .better = Better::higher};
-  fairness.unit = "ratio";
   if (!team.series(2).empty()) fairness.value = summarize(team.series(2));
   if (contest.percent_puts == 0) {
-    rate.goal = Goal{.on = Goal::On::ratio, .bound = kLeastThroughput};
+    rate.goal = Goal{.bound = kLeastThroughput};
     fairness.goal = Goal{.on = Goal::On::value, .bound = kLeastFairness};
   }
   return {rate, fairness};
@@ -236,9 +229,7 @@ Experiment uncontended_locks(const RealNetwork& network) {
   return {.name = "lock",
           .title = "lock and unlock a segment that nobody else wants",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) {
-            return std::vector<Result>{uncontended(network, effort)};
-          }};
+          .run = on_network(network, uncontended)};
 }
 
 Experiment contended_locks(const RealNetwork& network) {
@@ -256,8 +247,7 @@ Experiment contended_locks(const RealNetwork& network) {
             if (effort.quick) contests = {contests.front(), contests.back()};
             std::vector<Result> results;
             for (const Contest& contest : contests)
-              for (Result& result : measure(network, effort, contest))
-                results.push_back(std::move(result));
+              append(results, measure(network, effort, contest));
             return results;
           }};
 }

@@ -18,8 +18,7 @@ Result added(const RealNetwork& network, const char* operation, std::size_t byte
   std::vector<double> differences(with.size());
   std::ranges::transform(with, without, differences.begin(),
                          [](double a, double b) { return std::max(a - b, 0.0); });
-  Result result{.name = "overhead",
-                .params = {{"operation", operation}, {"bytes", double(bytes)}, {"figure", "added"}},
+  Result result{.params = {{"operation", operation}, {"bytes", double(bytes)}, {"figure", "added"}},
                 .unit = "ns"};
   if (differences.empty()) return result;
   result.value = summarize(differences);
@@ -29,8 +28,7 @@ Result added(const RealNetwork& network, const char* operation, std::size_t byte
 }
 
 std::vector<Result> overhead(const RealNetwork& network, const Effort& effort, std::size_t bytes) {
-  const std::uint32_t trips = network.trips_per_batch;
-  const Batches plan = effort.plan(100, bytes <= 1024 ? trips : std::max(trips / 10, 2U));
+  const Batches plan = effort.plan(100, network.trips(bytes <= 1024 ? 1 : 10));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -48,22 +46,17 @@ std::vector<Result> overhead(const RealNetwork& network, const Effort& effort, s
       pair.space().put(operation, key, memory);
       demand(operation);
     };
-    const auto timed = [&](auto&& once) {
-      return [&pair, &plan, once] { return pair.turn([&] { return batch_ns(plan, once); }); };
-    };
     alternate(me, effort.rounds,
-              {timed([&] { bare.read_data(); }), timed(get), timed([&] { bare.write_data(); }),
-               timed(put)});
+              {timed(pair, plan, [&] { bare.read_data(); }), timed(pair, plan, get),
+               timed(pair, plan, [&] { bare.write_data(); }), timed(pair, plan, put)});
   });
   std::vector<Result> results;
   for (const std::uint32_t series : {1U, 3U}) {
     const char* const operation = series == 1 ? "get" : "put";
-    Result result{
-        .name = "overhead",
-        .params = {{"operation", operation}, {"bytes", double(bytes)}, {"figure", "whole"}},
-        .unit = "ns"};
-    compare(result, team.series(series), "the fabric's own operation", team.series(series - 1));
-    results.push_back(std::move(result));
+    results.push_back(compared(
+        {.params = {{"operation", operation}, {"bytes", double(bytes)}, {"figure", "whole"}},
+         .unit = "ns"},
+        team.series(series), "the fabric's own operation", team.series(series - 1)));
     results.push_back(
         added(network, operation, bytes, team.series(series), team.series(series - 1)));
   }
@@ -73,18 +66,11 @@ std::vector<Result> overhead(const RealNetwork& network, const Effort& effort, s
 }  // namespace
 
 Experiment null_overhead(const RealNetwork& network) {
-  return {
-      .name = "overhead",
-      .title = "get and put under null coherence, and what they add to the fabric's operation",
-      .fabric = network.name,
-      .x = "bytes",
-      .run = [&network](const Effort& effort) {
-        std::vector<Result> results;
-        for (const std::size_t bytes : std::span(kSizes).first(effort.quick ? 1 : kSizes.size()))
-          for (Result& result : overhead(network, effort, bytes))
-            results.push_back(std::move(result));
-        return results;
-      }};
+  return {.name = "overhead",
+          .title = "get and put under null coherence, and what they add to the fabric's operation",
+          .fabric = network.name,
+          .x = "bytes",
+          .run = on_network(network, for_settings(kSizes, overhead, 1))};
 }
 
 }  // namespace dunlin::bench

@@ -41,16 +41,13 @@ void our_round(Team& team, const Effort& effort, const Batches& plan, std::size_
       auto given = space.unlock(whole);
       demand(given);
     };
-    const auto timed = [&](std::function<void()> once) {
-      return [&pair, &plan, once] { return pair.turn([&] { return batch_ns(plan, once); }); };
-    };
     std::vector<Contender> contenders(kOurs);
-    contenders[null_get] = timed([&] { get(null); });
-    contenders[null_put] = timed([&] { put(null); });
-    contenders[fetch_and_add] = timed(add);
-    contenders[lock_unlock] = timed(lock);
-    contenders[write_get] = timed([&] { get(whole); });
-    contenders[write_put] = timed([&] { put(whole); });
+    contenders[null_get] = timed(pair, plan, [&] { get(null); });
+    contenders[null_put] = timed(pair, plan, [&] { put(null); });
+    contenders[fetch_and_add] = timed(pair, plan, add);
+    contenders[lock_unlock] = timed(pair, plan, lock);
+    contenders[write_get] = timed(pair, plan, [&] { get(whole); });
+    contenders[write_put] = timed(pair, plan, [&] { put(whole); });
     alternate(me, 1, contenders);
   });
 }
@@ -94,14 +91,11 @@ std::vector<Result> compare_with_all(const Effort& effort, std::size_t bytes) {
   for (const Comparison& each : all) {
     if (bytes != 8 && (each.ours == fetch_and_add || each.ours == lock_unlock)) continue;
     const bool of_redis = each.ours == write_get || each.ours == write_put;
-    Result result{.name = "peers",
-                  .params = {{"operation", each.operation}, {"bytes", double(bytes)}},
-                  .unit = "ns",
-                  .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                  .note = of_redis ? Neighbour::missing(kRedis) : mpi.missing()};
-    result.value = summarize(team.series(each.ours));
-    if (!each.times.empty()) compare(result, team.series(each.ours), each.theirs, each.times);
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"operation", each.operation}, {"bytes", double(bytes)}},
+                                .unit = "ns",
+                                .goal = Goal{.bound = 1},
+                                .note = of_redis ? Neighbour::missing(kRedis) : mpi.missing()},
+                               team.series(each.ours), each.theirs, each.times));
   }
   return results;
 }
@@ -109,18 +103,11 @@ std::vector<Result> compare_with_all(const Effort& effort, std::size_t bytes) {
 }  // namespace
 
 Experiment segment_peers() {
-  return {
-      .name = "peers",
-      .title = "beside one-sided operations of MPI, and Redis over a UNIX socket",
-      .fabric = "shm",
-      .x = "bytes",
-      .run = [](const Effort& effort) {
-        std::vector<Result> results;
-        for (const std::size_t bytes : std::span(kSizes).first(effort.quick ? 1 : kSizes.size()))
-          for (Result& result : compare_with_all(effort, bytes))
-            results.push_back(std::move(result));
-        return results;
-      }};
+  return {.name = "peers",
+          .title = "beside one-sided operations of MPI, and Redis over a UNIX socket",
+          .fabric = "shm",
+          .x = "bytes",
+          .run = for_settings(kSizes, compare_with_all, 1)};
 }
 
 }  // namespace dunlin::bench

@@ -52,23 +52,13 @@ class SegmentPair {
   /// A turn in alternate(): member 0 measures, and the others serve until it says that it has.
   template <class Measure>
   std::optional<double> turn(Measure&& measure) {
-    const auto poll = [this] { here_.poll(); };
-    return take_turn(me_, poll, [&]() -> std::optional<double> {
-      ++turns_;
-      if (me_.rank() != 0) {
-        while (here_.node.word(kOver) < turns_) here_.poll();
-        return std::nullopt;
-      }
-      const double measured = measure();
-      here_.node.end_turn(1);
-      return measured;
-    });
+    return one_sided(
+        me_, here_.node, [this] { here_.poll(); }, measure);
   }
 
  private:
   Member& me_;
   SegmentNode here_;
-  std::uint64_t turns_ = 0;
 };
 
 /// Waits for an operation that is under way, or has ended; throws Error if it ends badly.

@@ -138,11 +138,9 @@ std::vector<Result> by_coherence(const Effort& effort) {
   std::vector<Result> results;
   for (const Figure& c : cases)
     for (const std::size_t bytes : {1UL, 1024UL, 65'536UL}) {
-      Result result{.name = "simulated coherence",
-                    .params = {{"coherence", std::string(name_of(c.coherence))},
+      Result result{.params = {{"coherence", std::string(name_of(c.coherence))},
                                {"operation", c.operation},
                                {"bytes", double(bytes)}},
-                    .unit = "ns",
                     .note = c.note};
       if (c.published_us && bytes == 1) result.published = *c.published_us * 1000 - kDaemonNs;
       const Work work{.bytes = bytes, .percent_puts = c.percent_puts, .if_changed = c.if_changed};
@@ -158,14 +156,13 @@ std::vector<Result> by_clients(const Effort& effort) {
   std::vector<Result> results;
   for (const Coherence coherence : {Coherence::null, Coherence::strict, Coherence::version})
     for (const std::uint32_t clients : {1U, 4U, 8U, 11U})
-      results.push_back(of_seeds(
-          effort,
-          {.name = "simulated clients",
-           .params = {{"coherence", std::string(name_of(coherence))}, {"clients", double(clients)}},
-           .unit = "ns"},
-          [&](std::uint64_t seed) {
-            return time_of(seed, clients, coherence, {.percent_puts = 100}, false);
-          }));
+      results.push_back(of_seeds(effort,
+                                 {.params = {{"coherence", std::string(name_of(coherence))},
+                                             {"clients", double(clients)}}},
+                                 [&](std::uint64_t seed) {
+                                   return time_of(seed, clients, coherence, {.percent_puts = 100},
+                                                  false);
+                                 }));
   return results;
 }
 
@@ -177,9 +174,7 @@ std::vector<Result> by_contention(const Effort& effort) {
     for (const std::uint32_t percent : {10U, 40U, 70U, 100U})
       results.push_back(of_seeds(
           effort,
-          {.name = "simulated contention",
-           .params = {{"coherence", std::string(name_of(coherence))}, {"% puts", double(percent)}},
-           .unit = "ns"},
+          {.params = {{"coherence", std::string(name_of(coherence))}, {"% puts", double(percent)}}},
           [&](std::uint64_t seed) {
             return time_of(seed, 11, coherence, {.percent_puts = percent}, true);
           }));
@@ -192,10 +187,7 @@ std::vector<Result> by_operations_under_way(const Effort& effort) {
   for (const std::size_t bytes : {1UL, 4096UL, 65'536UL})
     for (const std::size_t at_once : {1UL, 16UL})
       results.push_back(of_seeds(
-          effort,
-          {.name = "simulated in flight",
-           .params = {{"at once", double(at_once)}, {"bytes", double(bytes)}},
-           .unit = "ns"},
+          effort, {.params = {{"at once", double(at_once)}, {"bytes", double(bytes)}}},
           [&](std::uint64_t seed) {
             SimulatedSpaces all(published_network(), 2, seed);
             const Key key = all.make(
@@ -229,9 +221,7 @@ std::vector<Result> by_load(const Effort& effort) {
   for (const double slowness : {1.0, 4.0, 16.0, 64.0})
     results.push_back(of_seeds(
         effort,
-        {.name = "simulated load",
-         .params = {{"its processor takes", to_text(slowness) + " times as long"}},
-         .unit = "ns",
+        {.params = {{"its processor takes", to_text(slowness) + " times as long"}},
          .note = "No processor of the segment's member takes part."},
         [&](std::uint64_t seed) {
           return time_of(seed, 1, Coherence::version, {.if_changed = true}, true, slowness);
@@ -287,13 +277,10 @@ std::vector<Result> by_members(const Effort& effort) {
       series[2].push_back(costs.get_ns / members);
     }
     const std::array<const char*, 3> names{"allocate", "put", "get"};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      Result result{.name = "simulated scale",
-                    .params = {{"operation", names.at(i)}, {"members", double(members)}},
-                    .unit = "ns"};
-      result.value = summarize(series.at(i));
-      results.push_back(std::move(result));
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      results.push_back({.params = {{"operation", names.at(i)}, {"members", double(members)}},
+                         .unit = "ns",
+                         .value = summarize(series.at(i))});
   }
   return results;
 }
@@ -301,22 +288,18 @@ std::vector<Result> by_members(const Effort& effort) {
 }  // namespace
 
 std::vector<Experiment> simulated_segments() {
-  const auto figure = [](const char* name, const char* title, const char* x,
-                         std::vector<Result> (*run)(const Effort&)) {
-    return Experiment{.name = name, .title = title, .fabric = "sim", .x = x, .run = run};
-  };
-  return {
-      figure("simulated coherence", "get and put by coherence (figure 4 of DDSS, less its daemon)",
-             "bytes", by_coherence),
-      figure("simulated clients", "puts by clients with a segment each (figure 6a)", "clients",
-             by_clients),
-      figure("simulated contention", "11 clients use one segment (figure 6b)", "% puts",
-             by_contention),
-      figure("simulated in flight", "gets at once, for one of them (figure 7)", "bytes",
-             by_operations_under_way),
-      figure("simulated load", "checking a version at a busy member (figure 8b)", "", by_load),
-      figure("simulated scale", "what an operation costs among so many members, all at work",
-             "members", by_members)};
+  return experiments_on(
+      "sim",
+      {{"simulated coherence", "get and put by coherence (figure 4 of DDSS, less its daemon)",
+        "bytes", by_coherence},
+       {"simulated clients", "puts by clients with a segment each (figure 6a)", "clients",
+        by_clients},
+       {"simulated contention", "11 clients use one segment (figure 6b)", "% puts", by_contention},
+       {"simulated in flight", "gets at once, for one of them (figure 7)", "bytes",
+        by_operations_under_way},
+       {"simulated load", "checking a version at a busy member (figure 8b)", "", by_load},
+       {"simulated scale", "what an operation costs among so many members, all at work", "members",
+        by_members}});
 }
 
 }  // namespace dunlin::bench

@@ -48,7 +48,7 @@ void measure_skew(std::vector<Result>& results, const Effort& effort, double ske
   Team team(ManyPairs::team(group, effort));
   team.run([&](Member& me) { measure(me, group, effort, numbers_of(me.rank())); });
   for (std::uint32_t i = 0; i < kClients; ++i)
-    add_results(results, "cache",
+    add_results(results,
                 {{"skew", skew},
                  {"cache MB", static_cast<double>(of_many(effort, kCachesMb[i] * 1000)) / 1000},
                  {"pairs", double(many_pairs(effort))}},

@@ -105,8 +105,7 @@ void add_round(AllSeries& all, const Effort& effort, std::uint32_t clients) {
 void add_results(std::vector<Result>& results, const Mix& mix, std::uint32_t clients,
                  const Series& series, const Series& of_two) {
   const auto add = [&](const char* figure, const char* unit) -> Result& {
-    return results.emplace_back(Result{.name = "clients",
-                                       .params = {{"calls", std::string(mix.workload.name)},
+    return results.emplace_back(Result{.params = {{"calls", std::string(mix.workload.name)},
                                                   {"skew", mix.skew},
                                                   {"clients", double(clients)},
                                                   {"cores", double(app::usable_cores().size())},
@@ -115,11 +114,10 @@ void add_results(std::vector<Result>& results, const Mix& mix, std::uint32_t cli
                                        .better = Better::higher});
   };
   Result& rate = add("calls of all", "1/s");
+  rate.value = summarize(series.per_second);
   if (clients > kClients[kClientsOfLimit]) {
     compare(rate, series.per_second, "two clients", of_two.per_second);
-    rate.goal = Goal{.on = Goal::On::ratio, .bound = kLeastRatio};
-  } else {
-    rate.value = summarize(series.per_second);
+    rate.goal = Goal{.bound = kLeastRatio};
   }
   if (clients > 1)
     add("calls of the least served, to the most", "parts").value = summarize(series.least_to_most);

@@ -5,10 +5,6 @@
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
-namespace CLI {
-class App;
-}
-
 /// The figures of the key-value store, one function and one file each.
 namespace dunlin::bench {
 
@@ -37,9 +33,7 @@ namespace dunlin::bench {
 /// The published setting of DrTM-KV in virtual time, and what a call costs among many members.
 [[nodiscard]] Experiment simulated_store();
 
-[[nodiscard]] const std::vector<Experiment>& store_experiments();
-
-/// `dunlin bench store`
-void add_store_suite(CLI::App& bench);
+/// All of `dunlin bench store`.
+[[nodiscard]] std::vector<Experiment> store_experiments();
 
 }  // namespace dunlin::bench

@@ -1,5 +1,4 @@
-#include "bench/store/gets.hpp"
-
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -11,8 +10,10 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr std::uint32_t kPairs = 100'000;
+constexpr std::uint32_t kPairs = 100'000;  // at most
 constexpr std::size_t kPairBytes = 64;
+constexpr std::size_t kRoomForAll = std::size_t{8} << 20;  // locations
+constexpr double kLeastRatioCached = 0.95;
 
 struct Caching {
   std::string name;
@@ -20,28 +21,23 @@ struct Caching {
   double least_ratio;
 };
 /// Without a cache a get is two reads, one after the other: beside one read of the same bytes.
-const std::array kCachings{Caching{"all", std::size_t{8} << 20, 0.95}, Caching{"none", 0, 0.4}};
+const std::array kCachings{Caching{"all", kRoomForAll, kLeastRatioCached}, Caching{"none", 0, 0.4}};
 
-Result gets_of(const RealNetwork& network, const Effort& effort, const Caching& caching) {
-  const std::uint32_t pairs = effort.scaled(kPairs);
-  Result result{.name = "gets",
-                .params = {{"cached locations", caching.name},
-                           {"pairs", double(pairs)},
-                           {"at once", double(GetBatches::kAtOnce)}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .goal = Goal{.on = Goal::On::ratio, .bound = caching.least_ratio}};
-  measure_gets(result, network, effort,
-               {.pairs = pairs, .value_bytes = kPairBytes, .cache_bytes = caching.cache_bytes});
-  return result;
-}
+constexpr std::array<std::size_t, 6> kSizes{16, 64, 256, 1024, 4096, 8192};
+constexpr std::size_t kMostBytes = std::size_t{128} << 20;  // of all entries
 
-}  // namespace
+struct GetSetting {
+  std::uint32_t pairs = 0;
+  std::size_t value_bytes = 0;
+  std::size_t cache_bytes = 0;
+};
 
-void measure_gets(Result& result, const RealNetwork& network, const Effort& effort,
-                  const GetSetting& setting) {
+/// Member 0 gets keys that member 1 holds, in batches, with equal probability. Beside it, member 0
+/// reads as many bytes from as many random places of a region of member 1's.
+Result measure_gets(Result result, const RealNetwork& network, const Effort& effort,
+                    const GetSetting& setting) {
   const std::uint32_t pairs = setting.pairs;
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 16, 2U));
+  const Batches plan = effort.plan(100, network.trips(16));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -70,18 +66,49 @@ void measure_gets(Result& result, const RealNetwork& network, const Effort& effo
     alternate(me, effort.rounds, {[&] { return rate(reads); }, [&] { return rate(gets); }});
   });
   compare(result, team.series(1), "bare random reads of the same bytes", team.series(0));
+  return result;
 }
+
+Result gets_of(const RealNetwork& network, const Effort& effort, const Caching& caching) {
+  const std::uint32_t pairs = effort.scaled(kPairs);
+  return measure_gets(
+      {.params = {{"cached locations", caching.name},
+                  {"pairs", double(pairs)},
+                  {"at once", double(GetBatches::kAtOnce)}},
+       .unit = "1/s",
+       .goal = Goal{.bound = caching.least_ratio}},
+      network, effort,
+      {.pairs = pairs, .value_bytes = kPairBytes, .cache_bytes = caching.cache_bytes});
+}
+
+Result gets_of_size(const Effort& effort, std::size_t value_bytes) {
+  const std::size_t fitting = kMostBytes / bytes_of_entry(value_bytes);
+  const std::uint32_t pairs =
+      effort.scaled(static_cast<std::uint32_t>(std::min<std::size_t>(fitting, kPairs)));
+  return measure_gets({.params = {{"value bytes", double(value_bytes)},
+                                  {"pairs", double(pairs)},
+                                  {"at once", double(GetBatches::kAtOnce)}},
+                       .unit = "1/s",
+                       .goal = Goal{.bound = kLeastRatioCached}},
+                      real_network("shm"), effort,
+                      {.pairs = pairs, .value_bytes = value_bytes, .cache_bytes = kRoomForAll});
+}
+
+}  // namespace
 
 Experiment store_gets(const RealNetwork& network) {
   return {.name = "gets",
           .title = "Gets of 64-byte values, 32 at once, uniform",
           .fabric = network.name,
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const Caching& caching : kCachings)
-              results.push_back(gets_of(network, effort, caching));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kCachings, gets_of))};
+}
+
+Experiment store_sizes() {
+  return {.name = "sizes",
+          .title = "Gets by the size of the value, 32 at once, uniform, with all locations cached",
+          .fabric = "shm",
+          .x = "value bytes",
+          .run = for_settings(kSizes, gets_of_size)};
 }
 
 }  // namespace dunlin::bench

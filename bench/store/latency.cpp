@@ -76,18 +76,12 @@ std::vector<Result> measure_latency(const Effort& effort) {
   std::vector<Result> results;
   for_each_series([&](std::uint32_t i, const YcsbWorkload& kind, const Quantile& quantile) {
     for (const PeerSeries& theirs : peers) {
-      Result result{.name = "latency",
-                    .params = {{"call", std::string(kind.name)}, {"quantile", quantile.name}},
+      results.push_back(
+          compared({.params = {{"call", std::string(kind.name)}, {"quantile", quantile.name}},
                     .unit = "ns",
-                    .limit_name = theirs.peer.name,
-                    .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                    .note = theirs.peer.missing};
-      if (theirs.peer.make) {
-        compare(result, team.series(i), result.limit_name, theirs.series.at(i));
-      } else {
-        result.value = summarize(team.series(i));
-      }
-      results.push_back(std::move(result));
+                    .goal = Goal{.bound = 1},
+                    .note = theirs.peer.missing},
+                   team.series(i), theirs.peer.name, theirs.series.at(i)));
     }
   });
   return results;

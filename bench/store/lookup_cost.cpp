@@ -114,15 +114,13 @@ Experiment lookup_cost() {
                   std::vector<double> rounds;
                   for (std::uint64_t seed = 1; seed <= effort.rounds; ++seed)
                     rounds.push_back(kind.mean_reads(slots, keys, skew, seed, lookups));
-                  Result result{.name = "lookup cost",
-                                .params = {{"table", kind.name},
-                                           {"skew", skew},
-                                           {"occupancy", published.occupancy}},
-                                .unit = "reads",
-                                .note = kind.note};
-                  result.value = summarize(rounds);
-                  result.published = skew == 0 ? published.uniform : published.zipf;
-                  results.push_back(result);
+                  results.push_back({.params = {{"table", kind.name},
+                                                {"skew", skew},
+                                                {"occupancy", published.occupancy}},
+                                     .unit = "reads",
+                                     .value = summarize(rounds),
+                                     .published = skew == 0 ? published.uniform : published.zipf,
+                                     .note = kind.note});
                 }
             return results;
           }};

@@ -51,17 +51,16 @@ void record(Member& me, std::uint32_t series, const GetRates& rates) {
   me.record(series + 2, rates.bucket_reads);
 }
 
-void add_results(std::vector<Result>& results, const std::string& name, const Params& params,
-                 const Team& team, std::uint32_t series) {
-  const auto add = [&](const char* figure, const char* unit, Better better) -> Result& {
-    Result& result = results.emplace_back(
-        Result{.name = name, .params = params, .unit = unit, .better = better});
+void add_results(std::vector<Result>& results, const Params& params, const Team& team,
+                 std::uint32_t series) {
+  const auto add = [&](const char* figure, const char* unit) -> Result& {
+    Result& result = results.emplace_back(Result{.params = params, .unit = unit});
     result.params.emplace_back("figure", figure);
     return result;
   };
-  compare(add("gets", "1/s", Better::higher), team.series(series + 1),
-          "bare random reads of the same bytes", team.series(series));
-  add("bucket reads of a get", "reads", Better::lower).value = summarize(team.series(series + 2));
+  compare(add("gets", "1/s"), team.series(series + 1), "bare random reads of the same bytes",
+          team.series(series));
+  add("bucket reads of a get", "reads").value = summarize(team.series(series + 2));
 }
 
 TeamOptions ManyPairs::team(const Group& group, const Effort& effort) {

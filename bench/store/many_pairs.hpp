@@ -43,8 +43,8 @@ struct GetRates {
 inline constexpr std::uint32_t kRatesSeries = 3;
 void record(Member& me, std::uint32_t series, const GetRates& rates);
 /// Two results, of gets beside bare reads, and of reads of buckets.
-void add_results(std::vector<Result>& results, const std::string& name, const Params& params,
-                 const Team& team, std::uint32_t series);
+void add_results(std::vector<Result>& results, const Params& params, const Team& team,
+                 std::uint32_t series);
 
 /// A process for the home, and one for each client.
 class ManyPairs {

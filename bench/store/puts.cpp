@@ -16,7 +16,7 @@ constexpr std::array<std::size_t, 3> kValueBytes{16, 64, 900};
 Result measure_puts(const RealNetwork& network, const Effort& effort, std::size_t value_bytes) {
   const std::uint32_t pairs = effort.scaled(kPairs);
   const std::size_t entry_bytes = store::entry_bytes(sizeof(std::uint64_t), value_bytes);
-  const Batches plan = effort.plan(100, std::max(network.trips_per_batch / 4, 2U));
+  const Batches plan = effort.plan(100, network.trips(4));
   const Group group(network, effort);
   Team team(group.team());
   team.run([&](Member& me) {
@@ -35,17 +35,12 @@ Result measure_puts(const RealNetwork& network, const Effort& effort, std::size_
       pair.store().put(pair.operation(0), keys[numbers.next()], value);
       pair.demand(1);
     };
-    const auto timed = [&](const auto& once) {
-      return pair.turn([&] { return batch_ns(plan, once); });
-    };
     alternate(me, effort.rounds,
-              {[&] { return timed([&] { bare(numbers.next()); }); }, [&] { return timed(put); }});
+              {timed(pair, plan, [&] { bare(numbers.next()); }), timed(pair, plan, put)});
   });
-  Result result{.name = "puts", .params = {{"value bytes", double(value_bytes)}}, .unit = "ns"};
-  compare(result, team.series(1), "its bare sequence: lock, two reads, three writes",
-          team.series(0));
-  result.goal = Goal{.on = Goal::On::ratio, .bound = 1.15};
-  return result;
+  return compared(
+      {.params = {{"value bytes", double(value_bytes)}}, .unit = "ns", .goal = Goal{.bound = 1.15}},
+      team.series(1), "its bare sequence: lock, two reads, three writes", team.series(0));
 }
 
 }  // namespace
@@ -55,12 +50,7 @@ Experiment store_puts(const RealNetwork& network) {
           .title = "Puts in place, one after the other, beside the bare operations they consist of",
           .fabric = network.name,
           .x = "value bytes",
-          .run = [&network](const Effort& effort) {
-            std::vector<Result> results;
-            for (const std::size_t bytes : kValueBytes)
-              results.push_back(measure_puts(network, effort, bytes));
-            return results;
-          }};
+          .run = on_network(network, for_settings(kValueBytes, measure_puts))};
 }
 
 }  // namespace dunlin::bench

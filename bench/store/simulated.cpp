@@ -91,31 +91,27 @@ void add(AllSeries& all, const std::vector<GetFigures>& figures) {
 void add_results(std::vector<Result>& results, const Caching& caching, const AllSeries& gets,
                  const AllSeries& bare) {
   for (std::size_t i = 0; i < kUnderWay.size(); ++i) {
-    const auto add = [&](const char* what, const char* unit, Better better) -> Result& {
-      return results.emplace_back(Result{.name = "simulated",
-                                         .params = {{"cached", caching.name},
+    const auto add = [&](const char* what, const char* unit) -> Result& {
+      return results.emplace_back(Result{.params = {{"cached", caching.name},
                                                     {"under way", double(kUnderWay[i])},
                                                     {"figure", what}},
-                                         .unit = unit,
-                                         .better = better});
+                                         .unit = unit});
     };
     constexpr const char* kLimit = "bare reads of the entries' bytes";
-    Result& rate = add("all gets", "1/s", Better::higher);
+    Result& rate = add("all gets", "1/s");
     compare(rate, gets[i].per_second, kLimit, bare[i].per_second);
-    Result& latency = add("latency", "ns", Better::lower);
+    Result& latency = add("latency", "ns");
     compare(latency, gets[i].latency_ns, kLimit, bare[i].latency_ns);
     if (!caching.is_published || kUnderWay[i] != kPublishedUnderWay) continue;
     rate.published = kPublishedRate;
     latency.published = kPublishedLatencyNs;
   }
-  Result reads{.name = "simulated",
-               .params = {{"cached", caching.name},
-                          {"under way", double(kUnderWay.back())},
-                          {"figure", "bucket reads"}},
-               .unit = "reads",
-               .published = caching.published_reads};
-  reads.value = summarize(gets.back().bucket_reads);
-  results.push_back(std::move(reads));
+  results.push_back({.params = {{"cached", caching.name},
+                                {"under way", double(kUnderWay.back())},
+                                {"figure", "bucket reads"}},
+                     .unit = "reads",
+                     .value = summarize(gets.back().bucket_reads),
+                     .published = caching.published_reads});
 }
 
 void add_published_setting(std::vector<Result>& results, const sim::Profile& network,
@@ -222,13 +218,10 @@ void add_scale(std::vector<Result>& results, const sim::Profile& network, const 
       const CallTimes times = times_among(members, network, seed);
       for (std::size_t call = 0; call < times.size(); ++call) series[call].push_back(times[call]);
     }
-    for (std::size_t call = 0; call < kCalls.size(); ++call) {
-      Result result{.name = "simulated",
-                    .params = {{"call", kCalls[call]}, {"members", double(members)}},
-                    .unit = "ns"};
-      result.value = summarize(series[call]);
-      results.push_back(std::move(result));
-    }
+    for (std::size_t call = 0; call < kCalls.size(); ++call)
+      results.push_back({.params = {{"call", kCalls[call]}, {"members", double(members)}},
+                         .unit = "ns",
+                         .value = summarize(series[call])});
   }
 }
 

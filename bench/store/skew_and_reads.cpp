@@ -81,21 +81,20 @@ void measure(Member& me, const Group& group, const Effort& effort, double skew) 
   alternate(me, effort.rounds, contenders);
 }
 
-void measure_skew(std::vector<Result>& results, const Effort& effort, double skew) {
+std::vector<Result> measure_skew(const Effort& effort, double skew) {
   const Group group(real_network("shm"), effort);
   Team team(group.team());
   team.run([&](Member& me) { measure(me, group, effort, skew); });
+  std::vector<Result> results;
   std::uint32_t series = 0;
   for (const YcsbWorkload& workload : kReads) {
-    Result result{.name = "skew and reads",
-                  .params = {{"skew", skew}, {"reads", std::string(workload.name)}},
-                  .unit = "1/s",
-                  .better = Better::higher};
-    compare(result, team.series(series + 1), "the bare operations that the calls consist of",
-            team.series(series));
+    results.push_back(
+        compared({.params = {{"skew", skew}, {"reads", std::string(workload.name)}}, .unit = "1/s"},
+                 team.series(series + 1), "the bare operations that the calls consist of",
+                 team.series(series)));
     series += 2;
-    results.push_back(std::move(result));
   }
+  return results;
 }
 
 }  // namespace
@@ -107,11 +106,7 @@ Experiment store_skew_and_reads() {
               "all locations cached",
           .fabric = "shm",
           .x = "skew",
-          .run = [](const Effort& effort) {
-            std::vector<Result> results;
-            for (const double skew : kSkews) measure_skew(results, effort, skew);
-            return results;
-          }};
+          .run = for_settings(kSkews, measure_skew)};
 }
 
 }  // namespace dunlin::bench

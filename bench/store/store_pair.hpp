@@ -60,18 +60,8 @@ class StorePair {
   /// A turn in alternate(): member 0 measures, and the others serve until it says that it has.
   template <class Measure>
   std::optional<double> turn(Measure&& measure) {
-    return take_turn(
-        me_, [this] { poll(); },
-        [&]() -> std::optional<double> {
-          ++turns_;
-          if (me_.rank() != 0) {
-            while (node_.word(kOver) < turns_) poll();
-            return std::nullopt;
-          }
-          const double measured = measure();
-          node_.end_turn(1);
-          return measured;
-        });
+    return one_sided(
+        me_, node_, [this] { poll(); }, measure);
   }
 
  private:
@@ -90,7 +80,6 @@ class StorePair {
   Region places_;
   std::deque<StoreOperation> operations_;
   std::vector<remote::InFlight*> all_;
-  std::uint64_t turns_ = 0;
 };
 
 /// Of one more than so many entries with values of `value_bytes`, which all lie at one member.

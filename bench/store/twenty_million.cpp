@@ -57,7 +57,7 @@ std::vector<Result> measure_all(const Effort& effort) {
   std::vector<Result> results;
   const auto add = [&](double skew, std::uint32_t at_once, const char* cache,
                        std::uint32_t series) {
-    add_results(results, "twenty million",
+    add_results(results,
                 {{"skew", skew},
                  {"clients", double(at_once)},
                  {"cache of 20 MB", cache},

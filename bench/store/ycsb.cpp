@@ -83,21 +83,13 @@ std::vector<PeerSeries> load_peer_series(std::uint32_t records) {
 
 Result compare_with(const PeerSeries& theirs, std::size_t workload, const Manner& manner,
                     std::span<const double> ours) {
-  Result result{.name = "ycsb",
-                .params = {{"workload", std::string(kYcsbWorkloads[workload].name)},
-                           {"at once", double(manner.at_once)},
-                           {"ours", manner.name}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .limit_name = theirs.peer.name,
-                .goal = Goal{.on = Goal::On::ratio, .bound = 1},
-                .note = theirs.peer.missing};
-  if (theirs.peer.make) {
-    compare(result, ours, result.limit_name, theirs.series[workload][manner.of_peers]);
-  } else {
-    result.value = summarize(ours);
-  }
-  return result;
+  return compared({.params = {{"workload", std::string(kYcsbWorkloads[workload].name)},
+                              {"at once", double(manner.at_once)},
+                              {"ours", manner.name}},
+                   .unit = "1/s",
+                   .goal = Goal{.bound = 1},
+                   .note = theirs.peer.missing},
+                  ours, theirs.peer.name, theirs.series[workload][manner.of_peers]);
 }
 
 std::vector<Result> measure_ycsb(const Effort& effort) {

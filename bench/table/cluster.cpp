@@ -26,7 +26,7 @@ double counting_rate(const sim::Profile& profile, std::uint64_t seed, std::uint3
   }
   const auto run_to = [&](std::uint64_t goal) {
     cluster.run_until([&] { return cluster[0].mine().count >= goal; });
-    return cluster.world().now_ns();
+    return cluster.world.now_ns();
   };
   const std::uint64_t warm_up = std::max<std::uint64_t>(rounds / 10, 1);
   const std::uint64_t start = run_to(warm_up);

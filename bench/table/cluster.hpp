@@ -10,42 +10,27 @@
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/table.hpp>
 
+#include "bench/fabric/simulated_members.hpp"
+#include "bench/table/simulation.hpp"
+
 /// Simulated nodes with a table each. Times are virtual; what varies from round to round is the
 /// seed.
 namespace dunlin::bench {
 
-/// Virtual time after which a simulated experiment counts as stuck.
-inline constexpr std::uint64_t kStuckNs = 10'000'000'000;
-
 template <class Row>
-class Cluster {
+class Cluster : public SimulatedMembers<Table<Row>> {
  public:
   Cluster(const sim::Profile& profile, std::uint32_t nodes, std::uint64_t seed, Refresh refresh)
-      : world_(profile, nodes, seed) {
-    for (Rank node = 0; node < nodes; ++node) {
-      tables_.push_back(
-          std::make_unique<Table<Row>>(world_.fabric(node), TableOptions{.refresh = refresh}));
-      world_.attach(node, [table = tables_.back().get()] { return table->poll(); });
-    }
-    run_until([this] {
-      return std::ranges::all_of(tables_, [](const auto& table) { return table->connected(); });
+      : SimulatedMembers<Table<Row>>(profile, nodes, seed, [refresh](Fabric& fabric) {
+          return std::make_unique<Table<Row>>(fabric, TableOptions{.refresh = refresh});
+        }) {
+    this->run_until([this] {
+      return std::ranges::all_of(this->layers,
+                                 [](const auto& table) { return table->connected(); });
     });
   }
 
-  [[nodiscard]] sim::World& world() noexcept { return world_; }
-  [[nodiscard]] Table<Row>& operator[](std::size_t node) noexcept { return *tables_[node]; }
-  [[nodiscard]] std::uint32_t size() const noexcept { return world_.size(); }
-
-  void run_until(const std::function<bool()>& condition) {
-    if (!world_.run_until(condition, kStuckNs)) {
-      throw Error("bench: " + std::to_string(world_.size()) + " simulated nodes on " +
-                  world_.profile().name + " are stuck");
-    }
-  }
-
- private:
-  sim::World world_;
-  std::vector<std::unique_ptr<Table<Row>>> tables_;
+  [[nodiscard]] Table<Row>& operator[](std::size_t node) noexcept { return *this->layers[node]; }
 };
 
 /// One question asked by node 0 and answered by others, again and again, at random moments: node 0
@@ -81,7 +66,7 @@ double mean_round_trip(const sim::Profile& profile, std::uint64_t seed, const Qu
     Row& mine = cluster[row].mine();
     for (auto& cell : mine.a) cell = kTrue;
     if (answers) mine.a.back() = 0;
-    cluster.world().on(row, [&cluster, row] { (void)cluster[row].push(); });
+    cluster.world.on(row, [&cluster, row] { (void)cluster[row].push(); });
   }
   for (const std::uint32_t row : question.answering) {
     cluster[row]
@@ -99,9 +84,9 @@ double mean_round_trip(const sim::Profile& profile, std::uint64_t seed, const Qu
 
   double total_ns = 0;
   for (std::uint32_t i = 0; i < question.times; ++i) {
-    cluster.world().run_for(cluster.world().random() % 20'000);
+    cluster.world.run_for(cluster.world.random() % 20'000);
     std::uint64_t asked_ns = 0;
-    cluster.world().on(0, [&] {
+    cluster.world.on(0, [&] {
       asked_ns = asking.fabric().now_ns();
       asking.mine().a.back() = ++asked;
       detected_ns = 0;
@@ -120,5 +105,21 @@ double mean_round_trip(const sim::Profile& profile, std::uint64_t seed, const Qu
 /// Rounds a second in which all nodes count in step.
 [[nodiscard]] double counting_rate(const sim::Profile& profile, std::uint64_t seed,
                                    std::uint32_t nodes, Refresh refresh, std::uint64_t rounds);
+
+/// What a round trip takes more than the simplest predicate among as many nodes, beside that.
+template <std::size_t N>
+Result beyond_the_simplest(const Effort& effort, const Network& network, Params params,
+                           const Question& question) {
+  const auto simple = over_seeds(effort, [&](std::uint64_t seed) {
+    return simple_detection(network.profile, seed, question.nodes, question.refresh,
+                            question.times);
+  });
+  auto values = over_seeds(effort, [&](std::uint64_t seed) {
+    return mean_round_trip<N>(network.profile, seed, question);
+  });
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= simple[i];
+  return compared({.params = std::move(params), .unit = "ns"}, values, "its simplest predicate",
+                  simple);
+}
 
 }  // namespace dunlin::bench

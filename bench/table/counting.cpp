@@ -1,5 +1,6 @@
 #include <dunlin/run.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/bare.hpp"
 #include "bench/harness/mpi.hpp"
 #include "bench/table/experiments.hpp"
@@ -12,6 +13,8 @@ struct Row {
   Cell<std::uint64_t> count;
 };
 
+constexpr double kCountingGoal = 0.8;  // on shm
+
 /// Makes all nodes count in step: a node goes on when it sees that none is behind.
 void count_in_step(Table<Row>& table) {
   table.when(all(&Row::count) >= mine(&Row::count)).recurrent([](auto& t) {
@@ -20,45 +23,72 @@ void count_in_step(Table<Row>& table) {
   });
 }
 
-std::vector<double> per_second(std::span<const double> ns) {
-  std::vector<double> rates;
-  for (const double x : ns) rates.push_back(1e9 / x);
-  return rates;
+/// The same while `wanted` says so of the node's own count.
+template <class Wanted>
+void count_in_step(Table<Row>& table, const Wanted& wanted) {
+  table
+      .when([wanted](const auto& t) {
+        if (!wanted(t.mine().count)) return false;
+        for (std::size_t i = 0; i < t.size(); ++i)
+          if (t[i].count < t.mine().count) return false;
+        return true;
+      })
+      .recurrent([](auto& t) {
+        ++t.mine().count;
+        t.push(&Row::count);
+      });
 }
 
-/// Two nodes with a core each: a step cannot be shorter than the bare one-way latency.
-std::vector<Result> two_nodes(const Effort& effort) {
-  const Batches plan = effort.plan(200, 500);
-  const std::string group = fresh_group();
-  Team team({.processes = 2, .timeout = effort.timeout});
+/// Two nodes with a core each, or one a host: a step cannot be shorter than the bare one-way
+/// latency.
+std::vector<Result> count_together(const RealNetwork& network, const Effort& effort) {
+  const bool shm = network.is_shm();
+  const Batches plan = effort.plan(shm ? 200 : 100, shm ? 500 : network.trips_per_batch);
+  const Group group(network, effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    const auto fabric = join(group, 2, me.rank());
-    Table<Row> table(fabric);
+    const auto joined = group.join(me.rank());
+    const auto bare = group.bare(me, joined.get());
+    Table<Row> table(joined);
     connect(me, table);
     std::uint64_t until = 0;
-    count_in_step(table);
+    bool counting = false;
+    // Over a network the members poll between turns, too, and must not count on there.
+    if (shm) {
+      count_in_step(table);
+    } else {
+      count_in_step(table, [&](std::uint64_t count) { return counting && count < until; });
+    }
+    const auto poll = [&] {
+      if (!shm) table.poll();
+    };
     const auto dunlin = [&]() -> std::optional<double> {
+      counting = true;
       const double step = batch_ns(plan, [&] {
         for (++until; table.mine().count < until;) table.poll();
       });
       return me.rank() == 0 ? std::optional(step) : std::nullopt;
     };
-    alternate(me, effort.rounds,
-              {[&] { return bare::ping_pong(me, plan, bare::Spin::pause); }, dunlin,
-               [&] { return bare::count_in_step(me, plan, bare::Spin::pause); }});
+    std::vector<Contender> contenders{[&] {
+                                        return shm ? bare::ping_pong(me, plan, bare::Spin::pause)
+                                                   : bare->one_way(me, plan, 8);
+                                      },
+                                      [&] { return take_turn(me, poll, dunlin); }};
+    if (shm)
+      contenders.emplace_back([&] { return bare::count_in_step(me, plan, bare::Spin::pause); });
+    alternate(me, effort.rounds, contenders);
   });
-  Result latency{.name = "counting",
-                 .params = {{"processes", 2.0}, {"wait", "spin"}},
-                 .unit = "1/s",
-                 .better = Better::higher,
-                 .goal = Goal{.on = Goal::On::ratio, .bound = 0.8}};
-  compare(latency, per_second(team.series(1)), "one bare latency a step",
-          per_second(team.series(0)));
-  Result stepping = latency;
-  stepping.goal = std::nullopt;
-  compare(stepping, per_second(team.series(1)), "two bare lines in step",
-          per_second(team.series(2)));
-  return {latency, stepping};
+  const auto beside = [&](const char* limit, std::uint32_t series) {
+    return compared(
+        {.params = {{"processes", double(group.members())}, {"wait", "spin"}}, .unit = "1/s"},
+        per_second(team.series(1)), limit, per_second(team.series(series)));
+  };
+  std::vector<Result> results{beside("one bare latency a step", 0)};
+  if (shm) {
+    results.front().goal = Goal{.bound = kCountingGoal};
+    results.push_back(beside("two bare lines in step", 2));
+  }
+  return results;
 }
 
 /// Rounds a second of processes that share the cores; each call adds one to the team's series 0.
@@ -98,31 +128,31 @@ Result crowded(const Effort& effort, std::uint32_t processes, std::uint32_t full
     crowded_round(team, effort, processes, rounds);
     if (mpi.available()) barriers.push_back(mpi.per_second(processes, rounds, effort.timeout));
   }
-  Result result{.name = "counting",
-                .params = {{"processes", double(processes)}, {"wait", "adaptive"}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .goal = Goal{.on = Goal::On::ratio, .bound = 1.0},
-                .note = mpi.missing()};
-  result.value = summarize(team.series(0));
-  if (mpi.available()) compare(result, team.series(0), "MPI_Barrier", barriers);
-  return result;
+  return compared({.params = {{"processes", double(processes)}, {"wait", "adaptive"}},
+                   .unit = "1/s",
+                   .goal = Goal{.bound = 1.0},
+                   .note = mpi.missing()},
+                  team.series(0), "MPI_Barrier", barriers);
+}
+
+std::vector<Result> count_rounds(const RealNetwork& network, const Effort& effort) {
+  std::vector<Result> results = count_together(network, effort);
+  if (!network.is_shm()) return results;
+  results.push_back(crowded(effort, 4, 20'000));
+  results.push_back(crowded(effort, 8, 8'000));
+  results.push_back(crowded(effort, 16, 2'000));
+  return results;
 }
 
 }  // namespace
 
-Experiment counting() {
+Experiment counting(const RealNetwork& network) {
   return {.name = "counting",
           .title = "all nodes count in step; rounds per second",
-          .fabric = "shm",
-          .x = "processes",
-          .run = [](const Effort& effort) {
-            std::vector<Result> results = two_nodes(effort);
-            results.push_back(crowded(effort, 4, 20'000));
-            results.push_back(crowded(effort, 8, 8'000));
-            results.push_back(crowded(effort, 16, 2'000));
-            return results;
-          }};
+          .fabric = network.name,
+          .x = network.is_shm() ? "processes" : "",
+          .between_hosts = !network.is_shm(),
+          .run = on_network(network, count_rounds)};
 }
 
 }  // namespace dunlin::bench

@@ -14,16 +14,11 @@ struct Row {
   Cell<std::int32_t> a;
 };
 
-std::vector<double> to_rates(std::span<const double> ns) {
-  std::vector<double> rates;
-  for (const double x : ns) rates.push_back(1e9 / x);
-  return rates;
-}
-
 /// Polls node 0 of `nodes`, all in this process, with a predicate that is always true: `make`
 /// registers it.
 template <class Make>
-Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate, Make make) {
+Result rate_of(const Effort& effort, std::uint32_t nodes, Params params, std::optional<Goal> goal,
+               Make make) {
   const Batches plan = effort.plan(200, 5'000);
   const std::string group = fresh_group();
   Team team({.processes = 1, .timeout = effort.timeout});
@@ -53,13 +48,9 @@ Result rate_of(const Effort& effort, std::uint32_t nodes, std::string predicate,
                [&] { return batch_ns(plan, [&] { table.poll(); }); }});
     if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
   });
-  Result result{.name = "evaluation",
-                .params = {{"predicate", std::move(predicate)}},
-                .unit = "1/s",
-                .better = Better::higher};
-  compare(result, to_rates(team.series(1)),
-          nodes == 2 ? "bare test and count" : "bare look at each line", to_rates(team.series(0)));
-  return result;
+  return compared(
+      {.params = std::move(params), .unit = "1/s", .goal = goal}, per_second(team.series(1)),
+      nodes == 2 ? "bare test and count" : "bare look at each line", per_second(team.series(0)));
 }
 
 /// Rows that are true from the beginning, so that one node can be looked at alone.
@@ -83,48 +74,40 @@ Result rate_of_thousand(const Effort& effort) {
                [&] { return bare::scan_bytes(plan, me.arena(), kRows * kCacheLineBytes); }});
     if (fired < plan.total()) throw Error("bench: the predicate did not fire in every poll");
   });
-  Result result{.name = "evaluation",
-                .params = {{"predicate", "all 1000 rows"}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .goal = Goal{.on = Goal::On::ratio, .bound = kBandwidthGoal}};
-  compare(result, to_rates(team.series(1)), "bare look at each line", to_rates(team.series(0)));
-  result.note = "1,000 rows lie in 64 KB; reading all of it takes " +
-                to_text(summarize(team.series(2)).median, "ns") + ".";
-  return result;
+  return compared({.params = {{"predicate", "all 1000 rows"}},
+                   .unit = "1/s",
+                   .goal = Goal{.bound = kBandwidthGoal},
+                   .note = "1,000 rows lie in 64 KB; reading all of it takes " +
+                           to_text(summarize(team.series(2)).median, "ns") + "."},
+                  per_second(team.series(1)), "bare look at each line", per_second(team.series(0)));
 }
 
 std::vector<Result> evaluate(const Effort& effort) {
-  std::vector<Result> results;
-  results.push_back(rate_of(effort, 2, "one row", [](auto& table, auto& fired) {
-    table.when(row(1, &Row::a) == 1).recurrent([&fired] { ++fired; });
-  }));
-  results.back().goal = Goal{.on = Goal::On::value, .bound = 100e6};
-  results.push_back(rate_of(effort, 30, "29 remote rows", [](auto& table, auto& fired) {
-    table.when(all(&Row::a).others() == 1).recurrent([&fired] { ++fired; });
-  }));
-  results.back().goal = Goal{.on = Goal::On::value, .bound = 30e6};
-  results.push_back(rate_of(effort, 30, "all 30 rows", [](auto& table, auto& fired) {
-    table.when(all(&Row::a) == 1).recurrent([&fired] { ++fired; });
-  }));
-  results.back().goal = Goal{.on = Goal::On::value, .bound = 30e6};
-  results.push_back(rate_of_thousand(effort));
-  return results;
+  const auto with_goal = [&](std::uint32_t nodes, const char* predicate, double goal, auto make) {
+    return rate_of(effort, nodes, {{"predicate", predicate}},
+                   Goal{.on = Goal::On::value, .bound = goal}, make);
+  };
+  return {with_goal(2, "one row", 100e6,
+                    [](auto& table, auto& fired) {
+                      table.when(row(1, &Row::a) == 1).recurrent([&fired] { ++fired; });
+                    }),
+          with_goal(30, "29 remote rows", 30e6,
+                    [](auto& table, auto& fired) {
+                      table.when(all(&Row::a).others() == 1).recurrent([&fired] { ++fired; });
+                    }),
+          with_goal(30, "all 30 rows", 30e6,
+                    [](auto& table, auto& fired) {
+                      table.when(all(&Row::a) == 1).recurrent([&fired] { ++fired; });
+                    }),
+          rate_of_thousand(effort)};
 }
 
 /// Complexity: how the rate falls with the number of rows that the predicate reads.
-std::vector<Result> by_complexity(const Effort& effort) {
-  std::vector<Result> results;
-  for (const std::uint32_t rows : {1U, 2U, 4U, 8U, 16U, 29U}) {
-    results.push_back(rate_of(effort, 30, "", [rows](auto& table, auto& fired) {
-      std::vector<std::uint32_t> some;
-      for (std::uint32_t i = 1; i <= rows; ++i) some.push_back(i);
-      table.when(all(&Row::a).over(some) == 1).recurrent([&fired] { ++fired; });
-    }));
-    results.back().name = "complexity";
-    results.back().params = {{"rows", double(rows)}};
-  }
-  return results;
+Result by_complexity(const Effort& effort, std::uint32_t rows) {
+  return rate_of(
+      effort, 30, {{"rows", double(rows)}}, std::nullopt, [rows](auto& table, auto& fired) {
+        table.when(all(&Row::a).over(rows_to(rows)) == 1).recurrent([&fired] { ++fired; });
+      });
 }
 
 }  // namespace
@@ -141,7 +124,7 @@ Experiment complexity() {
           .title = "evaluations with a trigger each, by the rows that the predicate reads",
           .fabric = "shm",
           .x = "rows",
-          .run = by_complexity};
+          .run = for_settings({1U, 2U, 4U, 8U, 16U, 29U}, by_complexity)};
 }
 
 }  // namespace dunlin::bench

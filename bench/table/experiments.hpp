@@ -5,24 +5,20 @@
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
-namespace CLI {
-class App;
-}
-
 /// The figures of the shared state table, one function and one file each.
 namespace dunlin::bench {
 
 [[nodiscard]] Experiment machine();
-[[nodiscard]] Experiment detection();
 [[nodiscard]] Experiment evaluation();
 [[nodiscard]] Experiment complexity();
-[[nodiscard]] Experiment counting();
 [[nodiscard]] Experiment row_size();
-[[nodiscard]] Experiment pushing();
-[[nodiscard]] Experiment idle();
+// On each network, beside what the same processes can do without Dunlin over it, with the same way
+// of waiting.
+[[nodiscard]] Experiment detection(const RealNetwork& network);
+[[nodiscard]] Experiment counting(const RealNetwork& network);
+[[nodiscard]] Experiment pushing(const RealNetwork& network);
+[[nodiscard]] Experiment idle(const RealNetwork& network);
 [[nodiscard]] Experiment failure(const RealNetwork& network);
-/// Detection, counting, pushing and idling on each network between hosts that is there.
-[[nodiscard]] std::vector<Experiment> network_experiments();
 [[nodiscard]] Experiment simulated_detection();
 [[nodiscard]] Experiment simulated_conjunction();
 [[nodiscard]] Experiment simulated_counting();
@@ -31,9 +27,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment simulated_complexity();
 [[nodiscard]] Experiment simulated_row_size();
 
-[[nodiscard]] const std::vector<Experiment>& table_experiments();
-
-/// `dunlin bench table`
-void add_table_suite(CLI::App& bench);
+/// All of `dunlin bench table`.
+[[nodiscard]] std::vector<Experiment> table_experiments();
 
 }  // namespace dunlin::bench

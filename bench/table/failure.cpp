@@ -182,8 +182,7 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, En
   const Rounds rounds = take_rounds(network, effort, end);
   std::vector<Result> results;
   const auto result = [&](const std::string& what) -> Result& {
-    results.push_back(
-        {.name = "failure", .params = {{"third", how}, {"what", what}}, .unit = "ns"});
+    results.push_back({.params = {{"third", how}, {"what", what}}, .unit = "ns"});
     return results.back();
   };
   for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
@@ -211,10 +210,8 @@ Experiment failure(const RealNetwork& network) {
           .title = "detection at two nodes while a third is killed, or stopped",
           .fabric = network.name,
           .run = [&network](const Effort& effort) {
-            std::vector<Result> results = measure(network, effort, End::killed);
-            for (Result& result : measure(network, effort, End::stopped))
-              results.push_back(std::move(result));
-            return results;
+            return joined<Result>(measure(network, effort, End::killed),
+                                  measure(network, effort, End::stopped));
           }};
 }
 

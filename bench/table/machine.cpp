@@ -4,11 +4,8 @@
 namespace dunlin::bench {
 namespace {
 
-Result measured(std::string what, std::span<const double> series, std::string unit) {
-  Result result{
-      .name = "machine", .params = {{"operation", std::move(what)}}, .unit = std::move(unit)};
-  result.value = summarize(series);
-  return result;
+Result measured(std::string what, std::span<const double> ns) {
+  return {.params = {{"operation", std::move(what)}}, .unit = "ns", .value = summarize(ns)};
 }
 
 std::vector<Result> between_processes(const Effort& effort) {
@@ -22,10 +19,10 @@ std::vector<Result> between_processes(const Effort& effort) {
                [&] { return bare::count_in_step(me, spins, bare::Spin::pause); },
                [&] { return bare::wake_by_futex(me, wakes); }});
   });
-  return {measured("ping-pong of two lines, pause", team.series(0), "ns"),
-          measured("ping-pong of two lines, tight", team.series(1), "ns"),
-          measured("a step of counting on two lines", team.series(2), "ns"),
-          measured("waking a sleeper by futex", team.series(3), "ns")};
+  return {measured("ping-pong of two lines, pause", team.series(0)),
+          measured("ping-pong of two lines, tight", team.series(1)),
+          measured("a step of counting on two lines", team.series(2)),
+          measured("waking a sleeper by futex", team.series(3))};
 }
 
 /// One word of each line over sets of lines that fit in the first, second and third cache.
@@ -46,7 +43,7 @@ std::vector<Result> within_one(const Effort& effort) {
   std::vector<Result> results;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     results.push_back(measured("a look at one of " + std::to_string(lines[i]) + " lines",
-                               team.series(static_cast<std::uint32_t>(i)), "ns"));
+                               team.series(static_cast<std::uint32_t>(i))));
   }
   return results;
 }
@@ -58,9 +55,7 @@ Experiment machine() {
           .title = "the limits themselves: plain atomics, without Dunlin",
           .fabric = "none",
           .run = [](const Effort& effort) {
-            std::vector<Result> results = between_processes(effort);
-            for (Result& result : within_one(effort)) results.push_back(std::move(result));
-            return results;
+            return joined<Result>(between_processes(effort), within_one(effort));
           }};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,13 @@
 
 /// Nodes on shared memory for a team to measure with.
 namespace dunlin::bench {
+
+/// The rows 1 to `last`.
+[[nodiscard]] inline std::vector<std::uint32_t> rows_to(std::uint32_t last) {
+  std::vector<std::uint32_t> rows(last);
+  std::iota(rows.begin(), rows.end(), 1U);
+  return rows;
+}
 
 /// A group name that no other run uses; made before the team forks.
 [[nodiscard]] std::string fresh_group();

@@ -4,7 +4,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "bench/table/cluster.hpp"
+#include "bench/fabric/simulated_members.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -14,8 +14,8 @@ constexpr std::size_t kWordsPerLine = kCacheLineBytes / kWordBytes;
 }  // namespace
 
 RawCluster::RawCluster(const sim::Profile& profile, std::uint32_t nodes, std::uint64_t seed,
-                       RawMode mode)
-    : world_(profile, nodes, seed), mode_(mode), nodes_(nodes) {
+                       Refresh refresh)
+    : world_(profile, nodes, seed), refresh_(refresh), nodes_(nodes) {
   for (Rank rank = 0; rank < nodes; ++rank) {
     Node& node = nodes_[rank];
     node.fabric = &world_.fabric(rank);
@@ -27,7 +27,7 @@ RawCluster::RawCluster(const sim::Profile& profile, std::uint32_t nodes, std::ui
     node.fabric->announce(node.region);
   }
   attach([](Node&) { return std::size_t{0}; });
-  run_until([this] {
+  run_until(world_, [this] {
     return std::ranges::all_of(nodes_, [this](const Node& node) {
       for (Rank peer = 0; peer < nodes_.size(); ++peer) {
         if (peer != node.fabric->rank() && !node.fabric->connected(peer, node.region.id())) {
@@ -41,8 +41,9 @@ RawCluster::RawCluster(const sim::Profile& profile, std::uint32_t nodes, std::ui
 
 std::uint64_t RawCluster::word(const Node& node, Rank of) const noexcept {
   const auto* const words =
-      mode_ == RawMode::writes ? reinterpret_cast<const std::uint64_t*>(node.region.memory().data())
-                               : node.copies.data();
+      refresh_ == Refresh::writes
+          ? reinterpret_cast<const std::uint64_t*>(node.region.memory().data())
+          : node.copies.data();
   return memory::load(words[of * kWordsPerLine]);
 }
 
@@ -51,7 +52,7 @@ void RawCluster::publish(Node& node, std::uint64_t value) noexcept {
   auto* const words = reinterpret_cast<std::uint64_t*>(node.region.memory().data());
   memory::store(words[me * kWordsPerLine], value);
   node.mine = value;
-  if (mode_ == RawMode::reads) return;
+  if (refresh_ == Refresh::reads) return;
   std::vector<Operation> batch;
   for (Rank peer = 0; peer < nodes_.size(); ++peer) {
     if (peer == me) continue;
@@ -62,8 +63,8 @@ void RawCluster::publish(Node& node, std::uint64_t value) noexcept {
 }
 
 /// Reads: fetch again whatever has arrived.
-std::size_t RawCluster::refresh(Node& node) noexcept {
-  if (mode_ == RawMode::writes) return 0;
+std::size_t RawCluster::fetch_again(Node& node) noexcept {
+  if (refresh_ == Refresh::writes) return 0;
   std::size_t posted = 0;
   for (Rank peer = 0; peer < nodes_.size(); ++peer) {
     if (peer == node.fabric->rank() || !node.fetched[peer]->finished()) continue;
@@ -75,10 +76,6 @@ std::size_t RawCluster::refresh(Node& node) noexcept {
   return posted;
 }
 
-void RawCluster::run_until(const std::function<bool()>& condition) {
-  if (!world_.run_until(condition, kStuckNs)) throw Error("bench: the raw exchange is stuck");
-}
-
 /// What each node does whenever it polls: progress, look at what has arrived, act, fetch again.
 void RawCluster::attach(const std::function<std::size_t(Node&)>& step) {
   for (Rank rank = 0; rank < nodes_.size(); ++rank) {
@@ -87,7 +84,7 @@ void RawCluster::attach(const std::function<std::size_t(Node&)>& step) {
     world_.attach(rank, [this, &node, step] {
       std::size_t done = node.fabric->poll();
       done += step(node);
-      return done + refresh(node);
+      return done + fetch_again(node);
     });
   }
 }
@@ -114,7 +111,7 @@ double RawCluster::detection(std::uint32_t times) {
       detected_ns = 0;
       publish(nodes_[0], ++asked);
     });
-    run_until([&] { return asked_ns != 0 && detected_ns != 0; });
+    run_until(world_, [&] { return asked_ns != 0 && detected_ns != 0; });
     total_ns += static_cast<double>(detected_ns - asked_ns);
   }
   return total_ns / times / 2;
@@ -129,7 +126,7 @@ double RawCluster::counting_rate(std::uint64_t rounds) {
     return 1;
   });
   const auto run_to = [this](std::uint64_t goal) {
-    run_until([&] { return nodes_[0].mine >= goal; });
+    run_until(world_, [&] { return nodes_[0].mine >= goal; });
     return world_.now_ns();
   };
   const std::uint64_t warm_up = std::max<std::uint64_t>(rounds / 10, 1);

@@ -5,18 +5,17 @@
 #include <vector>
 
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/table.hpp>
 
 /// The limit of the table in the simulator: the same exchanges by the fabric's bare operations,
 /// without rows, predicates or triggers.
 namespace dunlin::bench {
 
-enum class RawMode { writes, reads };
-
 /// Nodes that each keep one word for every node: in place where they can be written (writes), or
 /// as copies of what they have read (reads).
 class RawCluster {
  public:
-  RawCluster(const sim::Profile& profile, std::uint32_t nodes, std::uint64_t seed, RawMode mode);
+  RawCluster(const sim::Profile& profile, std::uint32_t nodes, std::uint64_t seed, Refresh refresh);
 
   /// Half of a round trip between nodes 0 and 1, begun at random moments; the mean in ns.
   [[nodiscard]] double detection(std::uint32_t times);
@@ -34,12 +33,11 @@ class RawCluster {
 
   [[nodiscard]] std::uint64_t word(const Node& node, Rank of) const noexcept;
   void publish(Node& node, std::uint64_t value) noexcept;
-  std::size_t refresh(Node& node) noexcept;
-  void run_until(const std::function<bool()>& condition);
+  std::size_t fetch_again(Node& node) noexcept;
   void attach(const std::function<std::size_t(Node&)>& step);
 
   sim::World world_;
-  RawMode mode_;
+  Refresh refresh_;
   std::vector<Node> nodes_;
 };
 

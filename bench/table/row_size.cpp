@@ -21,9 +21,8 @@ Result with_row_of(const Effort& effort) {
               {[&] { return bare::ping_pong(me, plan, bare::Spin::pause, kBytes - 4); },
                [&] { return dunlin.round(plan); }});
   });
-  Result result{.name = "row-size", .params = {{"bytes", double{kBytes}}}, .unit = "ns"};
-  compare(result, team.series(1), "bare copy and flag", team.series(0));
-  return result;
+  return compared({.params = {{"bytes", double{kBytes}}}, .unit = "ns"}, team.series(1),
+                  "bare copy and flag", team.series(0));
 }
 
 }  // namespace

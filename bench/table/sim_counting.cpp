@@ -2,7 +2,7 @@
 
 #include "bench/table/cluster.hpp"
 #include "bench/table/experiments.hpp"
-#include "bench/table/simulation.hpp"
+#include "bench/table/raw_cluster.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -13,97 +13,71 @@ constexpr std::uint64_t kRounds = 2'000;  // simulated by all nodes together
 /// Published seconds to count to a million, by nodes; throughputs are given for 3 and 28 nodes.
 using Published = std::map<std::uint32_t, double>;
 
-struct Count {
-  std::string name;
-  RawMode mode;
-  std::uint32_t nodes;
-  std::optional<double> published_s;
-};
-
 /// Seconds to a million, from fewer rounds: the time is linear in them, as each repeats the last.
-Result count(const Effort& effort, const sim::Profile& profile, const Count& c) {
-  const Refresh refresh = c.mode == RawMode::writes ? Refresh::writes : Refresh::reads;
-  const std::uint64_t rounds = (effort.quick ? kRounds / 20 : kRounds) / c.nodes;
+Result count(const Effort& effort, const Network& network, Refresh refresh, std::uint32_t nodes,
+             const Published& published) {
+  const std::uint64_t rounds = (effort.quick ? kRounds / 20 : kRounds) / nodes;
   const auto table = over_seeds(effort, [&](std::uint64_t seed) {
-    return kMillion / counting_rate(profile, seed, c.nodes, refresh, rounds);
+    return kMillion / counting_rate(network.profile, seed, nodes, refresh, rounds);
   });
   const auto raw = over_seeds(effort, [&](std::uint64_t seed) {
-    return kMillion / RawCluster(profile, c.nodes, seed, c.mode).counting_rate(rounds);
+    return kMillion / RawCluster(network.profile, nodes, seed, refresh).counting_rate(rounds);
   });
-  Result result{.name = c.name,
-                .params = {{"refresh", mode_name(c.mode)}, {"nodes", double(c.nodes)}},
-                .unit = "s",
-                .published = c.published_s,
-                .note = "Seconds to a million, in proportion from " + std::to_string(kRounds) +
-                        " / nodes rounds, of which one is like the other."};
-  compare(result, table, "raw in the simulator", raw);
-  return result;
+  const auto known = published.find(nodes);
+  return compared(
+      {.params = {{"refresh", refresh_name(refresh)}, {"nodes", double(nodes)}},
+       .unit = "s",
+       .published = known == published.end() ? std::nullopt : network.published(known->second),
+       .note = "Seconds to a million, in proportion from " + std::to_string(kRounds) +
+               " / nodes rounds, of which one is like the other."},
+      table, "raw in the simulator", raw);
 }
 
-std::vector<Result> count_all(const Effort& effort, const Network& network, const std::string& name,
-                              RawMode mode, const std::vector<std::uint32_t>& sizes,
-                              const Published& published) {
+/// What is measured on one network, and what is published of it.
+struct Setting {
+  const char* network;
+  std::vector<std::uint32_t> sizes;
+  Published writes, reads;
+};
+
+std::vector<Result> count_on(const Effort& effort, const Setting& setting) {
+  const Network network(effort, setting.network);
   std::vector<Result> results;
-  for (const std::uint32_t nodes : sizes) {
-    const auto known = published.find(nodes);
-    results.push_back(
-        count(effort, network.profile,
-              {.name = name,
-               .mode = mode,
-               .nodes = nodes,
-               .published_s =
-                   known == published.end() ? std::nullopt : network.published(known->second)}));
-  }
+  for (const Refresh refresh : kBothWays)
+    for (const std::uint32_t nodes : setting.sizes)
+      results.push_back(count(effort, network, refresh, nodes,
+                              refresh == Refresh::writes ? setting.writes : setting.reads));
   return results;
 }
 
-std::vector<Result> both_modes(const Effort& effort, const Network& network,
-                               const std::string& name, const std::vector<std::uint32_t>& sizes,
-                               const Published& writes, const Published& reads) {
-  std::vector<Result> results = count_all(effort, network, name, RawMode::writes, sizes, writes);
-  for (Result& r : count_all(effort, network, name, RawMode::reads, sizes, reads)) {
-    results.push_back(std::move(r));
-  }
-  return results;
+Experiment experiment(const char* name, const char* title, const Setting& setting) {
+  return {.name = name,
+          .title = title,
+          .fabric = "sim",
+          .x = "nodes",
+          .run = for_settings({setting}, count_on)};
 }
 
 }  // namespace
 
 Experiment simulated_counting() {
-  return {.name = "counting",
-          .title = "seconds to count to a million in step, by nodes",
-          .fabric = "sim",
-          .x = "nodes",
-          .run = [](const Effort& effort) {
-            const Network network(effort, kPublishedNetwork);
-            const Published writes{
-                {2, 3.23}, {3, kMillion / 325e3}, {8, 7.09}, {16, 13.42}, {28, kMillion / 48e3}};
-            const Published reads{{3, kMillion / 400e3}, {28, kMillion / 40e3}};
-            return both_modes(effort, network, "counting", {2, 3, 4, 8, 12, 16, 20, 24, 28}, writes,
-                              reads);
-          }};
+  return experiment(
+      "counting", "seconds to count to a million in step, by nodes",
+      {.network = kPublishedNetwork,
+       .sizes = {2, 3, 4, 8, 12, 16, 20, 24, 28},
+       .writes = {{2, 3.23}, {3, kMillion / 325e3}, {8, 7.09}, {16, 13.42}, {28, kMillion / 48e3}},
+       .reads = {{3, kMillion / 400e3}, {28, kMillion / 40e3}}});
 }
 
 Experiment simulated_racks() {
-  return {.name = "racks",
-          .title = "counting across racks: twice the latency, 80 % of the bandwidth between them",
-          .fabric = "sim",
-          .x = "nodes",
-          .run = [](const Effort& effort) {
-            const Network network(effort, "two-racks");
-            return both_modes(effort, network, "racks", {8, 16}, {{8, 8.66}, {16, 13.16}}, {});
-          }};
+  return experiment(
+      "racks", "counting across racks: twice the latency, 80 % of the bandwidth between them",
+      {.network = "two-racks", .sizes = {8, 16}, .writes = {{8, 8.66}, {16, 13.16}}, .reads = {}});
 }
 
 Experiment simulated_gigabit() {
-  return {.name = "gigabit",
-          .title = "counting on the 1 Gb/s network: reads collapse, writes stay linear",
-          .fabric = "sim",
-          .x = "nodes",
-          .run = [](const Effort& effort) {
-            const Network network(effort, "ib1-2015");
-            return both_modes(effort, network, "gigabit", {2, 4, 8, 12, 16}, {}, {});
-          }};
+  return experiment("gigabit", "counting on the 1 Gb/s network: reads collapse, writes stay linear",
+                    {.network = "ib1-2015", .sizes = {2, 4, 8, 12, 16}, .writes = {}, .reads = {}});
 }
 
 }  // namespace dunlin::bench

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/table.hpp>
 
 #include "bench/harness/experiment.hpp"
-#include "bench/table/raw_cluster.hpp"
 
 /// The common part of the simulated figures: a network, seeds for rounds, and published values.
 namespace dunlin::bench {
@@ -35,8 +36,9 @@ std::vector<double> over_seeds(const Effort& effort, Measure&& measure) {
 
 inline constexpr const char* kPublishedNetwork = "ib40-2015";
 
-[[nodiscard]] inline std::string mode_name(RawMode mode) {
-  return mode == RawMode::writes ? "writes" : "reads";
+inline constexpr std::array kBothWays{Refresh::writes, Refresh::reads};
+[[nodiscard]] inline std::string refresh_name(Refresh refresh) {
+  return refresh == Refresh::writes ? "writes" : "reads";
 }
 
 }  // namespace dunlin::bench

@@ -51,7 +51,7 @@ std::optional<double> first_sample(TopicNode& node, std::uint64_t& number, std::
   return quantile(times, 0.5);
 }
 
-Result creation(const Effort& effort) {
+std::vector<Result> creation(const Effort& effort) {
   const std::string group = fresh_group();
   const std::uint32_t topics = effort.scaled(200);
   Team team({.processes = 2, .timeout = effort.timeout});
@@ -60,11 +60,9 @@ Result creation(const Effort& effort) {
     std::uint64_t number = 0;
     alternate(me, effort.rounds, {[&] { return first_sample(node, number, topics); }});
   });
-  Result result{.name = "creation",
-                .params = {{"until", "the first sample of a new topic"}, {"members", 2.0}},
-                .unit = "ns",
-                .value = summarize(team.series(0))};
-  return result;
+  return {{.params = {{"until", "the first sample of a new topic"}, {"members", 2.0}},
+           .unit = "ns",
+           .value = summarize(team.series(0))}};
 }
 
 /// What the two members of a pause know of each other.
@@ -152,7 +150,7 @@ std::optional<double> pause(TopicNode& node, MeasuredTopic<Small>& live, std::ui
   });
 }
 
-Result pause_of_others(const Effort& effort) {
+std::vector<Result> pause_of_others(const Effort& effort) {
   const std::string group = fresh_group();
   const std::uint32_t changes = effort.scaled(200);
   Team team({.processes = 2, .timeout = effort.timeout});
@@ -163,12 +161,10 @@ Result pause_of_others(const Effort& effort) {
               {[&] { return pause(node, *live.front(), changes, false); },
                [&] { return pause(node, *live.front(), changes, true); }});
   });
-  Result result{.name = "pause",
-                .params = {{"of", "99 % of the changes"}, {"members", 2.0}},
-                .unit = "ns",
-                .goal = Goal{.on = Goal::On::value, .bound = kMostPauseNs}};
-  compare(result, team.series(1), "no topic comes or goes for 1 ms", team.series(0));
-  return result;
+  return {compared({.params = {{"of", "99 % of the changes"}, {"members", 2.0}},
+                    .unit = "ns",
+                    .goal = Goal{.on = Goal::On::value, .bound = kMostPauseNs}},
+                   team.series(1), "no topic comes or goes for 1 ms", team.series(0))};
 }
 
 /// A member that comes into a topic as a reader, is given what the topic keeps, and goes, over and
@@ -213,7 +209,7 @@ class Visitor {
 };
 
 /// Two processes, and three members: the third one is in the second one's thread.
-Result late_readers(const Effort& effort) {
+std::vector<Result> late_readers(const Effort& effort) {
   const std::string group = fresh_group();
   const std::uint64_t samples = effort.scaled(50'000) + kKept;
   pubsub::TopicQos qos = measured_qos(Level::volatile_storage);
@@ -244,32 +240,23 @@ Result late_readers(const Effort& effort) {
               " rounds");
     me.meet();  // without polls, which would see that others go
   });
-  Result result{.name = "late reader",
-                .params = {{"bytes", double(sizeof(Record))}, {"level", "volatile_storage"}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .goal = Goal{.bound = kLeastLiveRate},
-                .note = team.note()};
-  compare(result, team.series(1), "no late reader", team.series(0));
-  return result;
-}
-
-template <Result (*Measure)(const Effort&)>
-Experiment experiment(const char* name, const char* title) {
-  return {.name = name, .title = title, .fabric = "shm", .run = [](const Effort& effort) {
-            return std::vector{Measure(effort)};
-          }};
+  return {compared({.params = {{"bytes", double(sizeof(Record))}, {"level", "volatile_storage"}},
+                    .unit = "1/s",
+                    .goal = Goal{.bound = kLeastLiveRate},
+                    .note = team.note()},
+                   team.series(1), "no late reader", team.series(0))};
 }
 
 }  // namespace
 
 std::vector<Experiment> arrivals() {
-  return {experiment<creation>(
-              "creation", "from the call for a new topic, at its writer and its reader at once"),
-          experiment<pause_of_others>(
-              "pause", "the longest pause of a topic at work while another one comes and goes"),
-          experiment<late_readers>("late reader",
-                                   "samples a second of a topic while late readers catch up")};
+  return experiments_on(
+      "shm", {{"creation", "from the call for a new topic, at its writer and its reader at once",
+               "", creation},
+              {"pause", "the longest pause of a topic at work while another one comes and goes", "",
+               pause_of_others},
+              {"late reader", "samples a second of a topic while late readers catch up", "",
+               late_readers}});
 }
 
 }  // namespace dunlin::bench

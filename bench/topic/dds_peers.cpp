@@ -9,7 +9,6 @@
 #include "bench/harness/program.hpp"
 #include "bench/table/nodes.hpp"
 #include "bench/topic/roudi.hpp"
-#include "process/child.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -111,21 +110,6 @@ DdsPeer fast_dds(const std::string& peer_name, const std::string& tag, const Wor
   return peer;
 }
 
-/// Runs both to their ends, so that they leave nothing behind, and returns what the first one has
-/// printed. The second one takes a second longer.
-std::string run_both(const DdsPeer& peer, const char* one, const char* other, std::size_t bytes,
-                     Seconds each) {
-  const process::Program first = peer.program(one, bytes, each);
-  const process::Program second = peer.program(other, bytes, each + Seconds(1));
-  process::Child beside([&] {
-    static_cast<void>(process::run(second));
-    return 0;
-  });
-  std::string output = process::run(first).output;
-  beside.wait();
-  return output;
-}
-
 }  // namespace
 
 std::vector<DdsPeer> dds_peers_on_this_host() {
@@ -137,32 +121,6 @@ std::vector<DdsPeer> dds_peers_on_this_host() {
 std::vector<DdsPeer> dds_peers_on_udp(const std::string& tag, const DdsAddresses& at) {
   return {ddsperf("Cyclone DDS, UDP", {.configuration = cyclone_on_udp(tag, at)}),
           fast_dds("Fast DDS, UDP", tag, {at.own, at.other})};
-}
-
-double samples_per_second(const DdsPeer& peer, std::size_t bytes, Seconds each) {
-  return peer.samples_per_second(run_both(peer, "sub", "pub", bytes, each));
-}
-
-double latency_ns(const DdsPeer& peer, std::size_t bytes, Seconds each) {
-  return peer.latency_ns(run_both(peer, "ping", "pong", bytes, each));
-}
-
-Result beside(const DdsPeer& peer, std::size_t bytes, Compared what, std::span<const double> ours,
-              std::span<const double> theirs, double goal) {
-  const bool is_rate = what == Compared::rate;
-  Result result{
-      .name = "peers",
-      .params = {{"bytes", double(bytes)}, {"what", is_rate ? "samples a second" : "latency"}},
-      .unit = is_rate ? "1/s" : "ns",
-      .better = is_rate ? Better::higher : Better::lower,
-      .limit_name = peer.name,
-      .goal = Goal{.bound = goal},
-      .note = peer.missing};
-  if (!theirs.empty())
-    compare(result, ours.first(theirs.size()), peer.name, theirs);
-  else if (!ours.empty())
-    result.value = summarize(ours);
-  return result;
 }
 
 }  // namespace dunlin::bench

@@ -35,16 +35,4 @@ struct DdsPeer {
 /// Both on UDP. The other process gives the same `tag`.
 [[nodiscard]] std::vector<DdsPeer> dds_peers_on_udp(const std::string& tag, const DdsAddresses& at);
 
-/// Two processes on this host measure for so long, and take a second more. Throws Error.
-[[nodiscard]] double samples_per_second(const DdsPeer& peer, std::size_t bytes,
-                                        std::chrono::seconds each);
-[[nodiscard]] double latency_ns(const DdsPeer& peer, std::size_t bytes, std::chrono::seconds each);
-
-enum class Compared : std::uint8_t { rate, latency };
-/// A result of the figure `peers`. `theirs` are of the first rounds of `ours`; without any, there
-/// is no limit, and the result's note has to say why.
-[[nodiscard]] Result beside(const DdsPeer& peer, std::size_t bytes, Compared what,
-                            std::span<const double> ours, std::span<const double> theirs,
-                            double goal);
-
 }  // namespace dunlin::bench

@@ -2,11 +2,8 @@
 
 #include <vector>
 
+#include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
-
-namespace CLI {
-class App;
-}
 
 /// The figures of topics, beside the bare multicast and beside other people's DDS.
 namespace dunlin::bench {
@@ -24,14 +21,11 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment relayed_samples();
 /// What a gateway adds for a program that knows DDS only; none in a build without Cyclone DDS.
 [[nodiscard]] std::vector<Experiment> gateway_to_dds();
-[[nodiscard]] Experiment dds_peers();
-/// Over TCP, in a build that has it.
-[[nodiscard]] std::vector<Experiment> dds_peers_over_networks();
+/// On shared memory and, in a build that has it, over TCP.
+[[nodiscard]] std::vector<Experiment> dds_peers(const RealNetwork& network);
 [[nodiscard]] Experiment simulated_topics();
 
-[[nodiscard]] const std::vector<Experiment>& topic_experiments();
-
-/// `dunlin bench topic`
-void add_topic_suite(CLI::App& bench);
+/// All of `dunlin bench topic`.
+[[nodiscard]] std::vector<Experiment> topic_experiments();
 
 }  // namespace dunlin::bench

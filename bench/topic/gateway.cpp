@@ -214,13 +214,10 @@ void measure(const Effort& effort, std::vector<Result>& results) {
                turn([&] { return through->stream(samples); })});
   });
   for (const bool rate : {false, true}) {
-    Result result{
-        .name = "gateway",
-        .params = {{"bytes", double(Bytes)}, {"what", rate ? "samples back" : "there and back"}},
-        .unit = rate ? "1/s" : "ns",
-        .better = rate ? Better::higher : Better::lower};
-    compare(result, team.series(rate ? 3 : 1), "Cyclone DDS alone", team.series(rate ? 2 : 0));
-    results.push_back(std::move(result));
+    results.push_back(compared(
+        {.params = {{"bytes", double(Bytes)}, {"what", rate ? "samples back" : "there and back"}},
+         .unit = rate ? "1/s" : "ns"},
+        team.series(rate ? 3 : 1), "Cyclone DDS alone", team.series(rate ? 2 : 0)));
   }
 }
 

@@ -37,14 +37,13 @@ std::vector<Result> latency(const Effort& effort) {
   });
   std::vector<Result> results;
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
-    Result result{.name = "latency",
-                  .params = {{"bytes", double(kBytes)},
+    results.push_back(
+        compared({.params = {{"bytes", double(kBytes)},
                              {"members", double(effort.members)},
                              {"of", rows.at(i).of}},
-                  .unit = "ns"};
-    if (!crowded) result.goal = Goal{.bound = kGoal};
-    compare(result, team.series(2 * i + 1), "multicast", team.series(2 * i));
-    results.push_back(std::move(result));
+                  .unit = "ns",
+                  .goal = crowded ? std::nullopt : std::optional(Goal{.bound = kGoal})},
+                 team.series(2 * i + 1), "multicast", team.series(2 * i)));
   }
   return results;
 }

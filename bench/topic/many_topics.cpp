@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "bench/table/nodes.hpp"
@@ -40,16 +38,13 @@ std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count,
   });
   std::vector<Result> results;
   for (const std::uint32_t series : {1U, 2U}) {
-    Result result{.name = "topics",
-                  .params = {{"topics", double(count)},
-                             {"in use", series == 1 ? "one" : "all"},
-                             {"order", order.empty() ? "each its own" : "one of all"},
-                             {"members", double(effort.members)}},
-                  .unit = "1/s",
-                  .better = Better::higher,
-                  .note = team.note()};
-    compare(result, team.series(series), "one topic alone", team.series(0));
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"topics", double(count)},
+                                           {"in use", series == 1 ? "one" : "all"},
+                                           {"order", order.empty() ? "each its own" : "one of all"},
+                                           {"members", double(effort.members)}},
+                                .unit = "1/s",
+                                .note = team.note()},
+                               team.series(series), "one topic alone", team.series(0)));
   }
   return results;
 }
@@ -59,7 +54,7 @@ std::vector<Result> topics(const Effort& effort) {
   for (const pubsub::OrderName& order : {pubsub::OrderName(), pubsub::OrderName("bench")})
     for (const std::uint32_t count : {4U, 16U, 64U, 256U}) {
       if (effort.quick && count > (order.empty() ? 16 : 4)) break;
-      std::ranges::move(measure_topics(effort, count, order), std::back_inserter(results));
+      append(results, measure_topics(effort, count, order));
     }
   return results;
 }
@@ -95,13 +90,10 @@ std::vector<Result> types(const Effort& effort) {
   std::vector<Result> results;
   for (const bool rate : {true, false}) {
     const std::uint32_t series = rate ? 0 : 2;
-    Result result{.name = "types",
-                  .params = {{"type", "XCDR2, with a string"},
-                             {"what", rate ? "samples a second" : "latency"}},
-                  .unit = rate ? "1/s" : "ns",
-                  .better = rate ? Better::higher : Better::lower};
-    compare(result, team.series(series + 1), "a plain type", team.series(series));
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"type", "XCDR2, with a string"},
+                                           {"what", rate ? "samples a second" : "latency"}},
+                                .unit = rate ? "1/s" : "ns"},
+                               team.series(series + 1), "a plain type", team.series(series)));
   }
   return results;
 }

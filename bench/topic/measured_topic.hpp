@@ -12,7 +12,7 @@
 
 #include "bench/harness/clock.hpp"
 #include "bench/multicast/cast.hpp"
-#include "bench/multicast/look.hpp"
+#include "bench/multicast/patience.hpp"
 #include "bench/topic/topic_node.hpp"
 
 namespace dunlin::bench {

@@ -128,16 +128,13 @@ void measure(const Effort& effort, std::vector<Result>& results) {
   for (const std::uint32_t first : {0U, 3U}) {
     for (const std::uint32_t tls : {0U, 1U}) {
       const bool rate = first == 3;
-      Result result{
-          .name = "relay",
-          .params = {{"bytes", double(Bytes)},
-                     {"what", rate ? "published, acknowledged and back" : "there and back"},
-                     {"TLS", tls == 1 ? "yes" : "no"}},
-          .unit = rate ? "1/s" : "ns",
-          .better = rate ? Better::higher : Better::lower};
-      compare(result, team.series(first + 1 + tls), rate ? "bare TCP, 32 at once" : "bare TCP",
-              team.series(first));
-      results.push_back(std::move(result));
+      results.push_back(compared(
+          {.params = {{"bytes", double(Bytes)},
+                      {"what", rate ? "published, acknowledged and back" : "there and back"},
+                      {"TLS", tls == 1 ? "yes" : "no"}},
+           .unit = rate ? "1/s" : "ns"},
+          team.series(first + 1 + tls), rate ? "bare TCP, 32 at once" : "bare TCP",
+          team.series(first)));
     }
   }
 }

@@ -45,20 +45,17 @@ std::vector<Result> simulated(const Effort& effort) {
                      .ordered = level.ordered,
                      .store_ns_per_byte = level.store_ns_per_byte};
         if (!optimized) cast.switches = kNone;
-        Result result{.name = "simulated",
-                      .params = {{"subscribers", double(subscribers)},
-                                 {"level", level.name},
-                                 {"optimized", optimized ? "all" : "nothing"}},
-                      .unit = "B/s",
-                      .better = Better::higher};
         const auto values = over_seeds(effort, [&](std::uint64_t seed) {
           return run_sim_cast(network.profile, seed, cast).bytes_per_ns * kPerSecond;
         });
         const auto limits = over_seeds(effort, [&](std::uint64_t seed) {
           return run_sim_stream(network.profile, seed, cast) * kPerSecond;
         });
-        compare(result, values, "bare puts in the simulator", limits);
-        results.push_back(std::move(result));
+        results.push_back(compared({.params = {{"subscribers", double(subscribers)},
+                                               {"level", level.name},
+                                               {"optimized", optimized ? "all" : "nothing"}},
+                                    .unit = "B/s"},
+                                   values, "bare puts in the simulator", limits));
       }
     }
   }

@@ -48,18 +48,17 @@ void measure_stream(const Effort& effort, std::uint32_t full, std::vector<Result
     std::uint32_t series, limit;
     const char* limit_name;
   };
+  const auto goal =
+      effort.members <= kMostWithGoal ? std::optional(Goal{.bound = kGoal}) : std::nullopt;
   for (const Row& row :
        {Row{Level::unordered, 3, 0, "unordered multicast"}, Row{Level::atomic, 4, 1, "multicast"},
         Row{Level::volatile_storage, 5, 2, "multicast, and a copy"}}) {
-    Result result{.name = "throughput",
-                  .params = {{"bytes", double(Bytes)},
-                             {"members", double(effort.members)},
-                             {"level", std::string(describe(row.level))}},
-                  .unit = "1/s",
-                  .better = Better::higher};
-    if (effort.members <= kMostWithGoal) result.goal = Goal{.bound = kGoal};
-    compare(result, team.series(row.series), row.limit_name, team.series(row.limit));
-    results.push_back(std::move(result));
+    results.push_back(compared({.params = {{"bytes", double(Bytes)},
+                                           {"members", double(effort.members)},
+                                           {"level", std::string(describe(row.level))}},
+                                .unit = "1/s",
+                                .goal = goal},
+                               team.series(row.series), row.limit_name, team.series(row.limit)));
   }
 }
 
@@ -94,13 +93,10 @@ Result measure_logged(const Effort& effort, std::uint32_t full) {
               {[&] { return workload.round(samples); },
                [&] { return stream<Blob<Bytes>>(node, topics, samples); }});
   });
-  Result result{.name = "logged",
-                .params = {{"bytes", double(Bytes)}, {"members", double(effort.members)}},
-                .unit = "1/s",
-                .better = Better::higher,
-                .goal = Goal{.bound = kGoal}};
-  compare(result, team.series(1), "durable multicast", team.series(0));
-  return result;
+  return compared({.params = {{"bytes", double(Bytes)}, {"members", double(effort.members)}},
+                   .unit = "1/s",
+                   .goal = Goal{.bound = kGoal}},
+                  team.series(1), "durable multicast", team.series(0));
 }
 
 }  // namespace

@@ -14,14 +14,14 @@ constexpr ComponentCosts kCosts{.read_ns = 1'000,
                                 .message_ns = 1'500};
 
 /// A find costs a read, so the model chooses one_sided; pushes, of two operations, go by message.
-ChoicePoint point_of(const ChoiceCase& which, double one_sided_ns, double message_ns) {
+ChoicePoint point_of(const CallCase& which, double one_sided_ns, double message_ns) {
   return {which, 1, 1, 0, {one_sided_ns, message_ns}};
 }
 
 /// A point for each case, of which all but pushes are as the model says.
 std::vector<Result> judged(double one_sided_push_ns) {
   std::vector<ChoicePoint> points;
-  for (const ChoiceCase& which : kChoiceCases) {
+  for (const CallCase& which : kCallCases) {
     ChoicePoint point = point_of(which, 0, 0);
     for (std::size_t i = 0; i < kChoiceStyles.size(); ++i)
       point.measured_ns.at(i) =
@@ -39,7 +39,7 @@ TEST(StyleChoices, AreRightIfThePredictionsAre) {
   EXPECT_EQ(results[1].value.median, 1);
   EXPECT_EQ(results[2].value.median, 100);
   EXPECT_EQ(results[3].value.median, 100);
-  EXPECT_EQ(results.size(), 5 + kChoiceCases.size());  // and for one client
+  EXPECT_EQ(results.size(), 5 + kCallCases.size());  // and for one client
 }
 
 TEST(StyleChoices, AreWrongIfTheOtherStyleIsFaster) {
@@ -57,7 +57,7 @@ TEST(StyleChoices, DependOnWhetherTheTargetComputes) {
   ChoicePoint busy = point_of({Call::push, Promise::both}, 2'000, 51'500);
   busy.computing_us = 100;
   std::vector<ChoicePoint> points;
-  for (const ChoiceCase& which : kChoiceCases) {
+  for (const CallCase& which : kCallCases) {
     points.push_back(busy);
     points.back().which = which;
   }

@@ -18,7 +18,7 @@ namespace dunlin::bench {
 namespace {
 
 std::vector<Result> one_result(const Effort& effort) {
-  Result result{.name = "a", .unit = "ns"};
+  Result result{.unit = "ns"};
   const std::vector<double> rounds(effort.rounds, 10.0);
   compare(result, rounds, "nothing", rounds);
   return {result};
@@ -110,7 +110,7 @@ TEST(Suite, RefusesAProfileThatNothingWouldUse) {
 std::vector<Result> goals(const Effort&) {
   std::vector<Result> results;
   for (const double value : {10.0, 20.0, 0.0}) {
-    Result result{.name = "g", .params = {{"value", value}}, .unit = "ns", .goal = Goal{}};
+    Result result{.params = {{"value", value}}, .unit = "ns", .goal = Goal{}};
     if (value > 0) compare(result, std::vector{value}, "nothing", std::vector{10.0});
     results.push_back(result);
   }

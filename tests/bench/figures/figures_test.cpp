@@ -10,6 +10,7 @@
 #include "bench/multicast/experiments.hpp"
 #include "bench/segment/experiments.hpp"
 #include "bench/store/experiments.hpp"
+#include "bench/suites.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/topic/experiments.hpp"
 
@@ -37,8 +38,7 @@ TEST_P(EveryFigure, YieldsResultsWithALimit) {
   ASSERT_FALSE(results.empty());
   std::set<std::string> seen;
   for (const Result& result : results) {
-    EXPECT_EQ(result.name, GetParam().name);
-    EXPECT_TRUE(plausible(result.value)) << result.name;
+    EXPECT_TRUE(plausible(result.value)) << GetParam().name;
     EXPECT_FALSE(result.unit.empty());
     EXPECT_FALSE(result.params.empty());
     std::string what = result.limit_name;
@@ -74,12 +74,9 @@ INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments
 INSTANTIATE_TEST_SUITE_P(Topic, EveryFigure, testing::ValuesIn(topic_experiments()), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
-  for (const auto* experiments :
-       {&fabric_experiments(), &multicast_experiments(), &segment_experiments(),
-        &table_experiments(), &container_experiments(), &store_experiments(),
-        &topic_experiments()}) {
+  for (const Suite& suite : suites()) {
     std::set<std::string> seen;
-    for (const Experiment& experiment : *experiments) {
+    for (const Experiment& experiment : suite.experiments()) {
       EXPECT_TRUE(seen.insert(experiment.name + " " + experiment.fabric).second) << experiment.name;
       EXPECT_FALSE(experiment.title.empty());
     }
