@@ -101,6 +101,7 @@ std::vector<std::string> Member::exchange(std::string_view word,
 void Member::note(std::string_view text) { write_text(memory_.note, text); }
 
 void Member::lost(std::uint32_t rank, std::string_view why) {
+  if (!needs_others_) return;
   const std::string text = "member " + std::to_string(rank) + " is gone: " + std::string(why);
   write_text(memory_.errors[rank_], text);
   ::_exit(kLostStatus);

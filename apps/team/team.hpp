@@ -73,8 +73,11 @@ class Member {
   void record(std::uint32_t series, double value);
   /// For Team::note(); one member of host 0 does.
   void note(std::string_view text);
-  /// Ends this process, since it can only wait in vain: that member is gone.
-  [[noreturn]] void lost(std::uint32_t rank, std::string_view why);
+  /// A member is gone: ends this process, which can only wait in vain, unless it needs nobody.
+  void lost(std::uint32_t rank, std::string_view why);
+  /// Whether this member waits for the others, as it does at first. Once all have said that they
+  /// do not, and have met, they may go one after the other.
+  void need_others(bool needs) noexcept { needs_others_ = needs; }
   /// Memory that all members of this host share, zeroed at the start.
   [[nodiscard]] std::span<std::byte> arena() const noexcept { return memory_.arena; }
 
@@ -83,6 +86,7 @@ class Member {
   std::unique_ptr<TeamExchange> exchange_;
   std::uint32_t rank_;
   std::uint32_t size_;
+  bool needs_others_ = true;
 };
 
 struct TeamOptions {
