@@ -45,7 +45,7 @@ class SharedCounter {
   explicit SharedCounter(std::uint64_t& word) noexcept : word_(&word) {}
   SharedCounter& operator++() noexcept { return *this += 1; }
   SharedCounter& operator+=(std::uint64_t more) noexcept {
-    memory::store(*word_, *word_ + more);
+    *word_ += more;  // not by memory::store(): this is one instruction, and the word stays whole
     return *this;
   }
   void set(std::uint64_t value) noexcept { memory::store(*word_, value); }
