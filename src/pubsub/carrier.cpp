@@ -114,6 +114,8 @@ void Carrier::on_left() {
 }
 
 std::size_t Carrier::drain() {
+  if (std::ranges::any_of(awake_, [](const TopicCore* topic) { return topic->gives_stored(); }))
+    return 0;  // called by a handler
   std::size_t most = kMessagesAPoll;
   std::size_t given = 0;
   bool waits = false;

@@ -12,7 +12,7 @@
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_qos.hpp"
-#include "scoped_flag.hpp"
+#include "scoped_count.hpp"
 
 namespace dunlin::pubsub {
 namespace {
@@ -56,7 +56,7 @@ bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
 
 std::size_t TopicCore::begin_poll() {
   if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
-  if (!hands_up_) close_endpoints();
+  if (handing_up_ + giving_ == 0) close_endpoints();
   if (!why_refused.empty()) outbox_.clear();
   return outbox_.empty() || !may_send() ? 0 : send_outbox();
 }
@@ -93,14 +93,13 @@ std::size_t TopicCore::send_outbox() {
 
 std::size_t TopicCore::begin_drain(std::size_t& most) {
   budget_ = {.samples = kSamplesAPoll, .bytes = kBytesAPoll};
-  if (catching_up_.empty() || hands_up_) [[likely]]
+  if (catching_up_.empty()) [[likely]]
     return 0;
-  const ScopedFlag hands_up(hands_up_);
   return log_history_ ? give_logged(most) : give_stored(most);
 }
 
 void TopicCore::take(const multicast::Delivery& delivery) {
-  const ScopedFlag hands_up(hands_up_);
+  const ScopedCount handing_up(handing_up_);
   receive(delivery);
   if (log_history_ && !catching_up_.empty()) [[unlikely]]
     end_record_ = channel()->log_record() + 1;

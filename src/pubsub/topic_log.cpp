@@ -8,6 +8,7 @@
 #include "multicast/log_cursor.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
+#include "scoped_count.hpp"
 
 /// Topics whose samples stay in their logs: late readers are given them from there (PUB-T5, PUB-K1
 /// to PUB-K4).
@@ -93,6 +94,7 @@ std::size_t TopicCore::give_logged(std::size_t& most_messages) {
 
 std::size_t TopicCore::give_logged(CatchingUp& one, std::size_t readers) {
   DUNLIN_ASSERT(one.logged != nullptr, "PUB-K1: a late reader of a topic in a log reads the log");
+  const ScopedCount giving(giving_);
   std::size_t done = 0;
   if (one.reader->is_full() || one.reader->dropped()) {
     one.logged->cursor->pause();

@@ -27,6 +27,11 @@ struct Node {
 /// All parts of a world; each knows the others through it.
 struct Simulation {
   Simulation(Profile with_profile, std::uint32_t nodes, std::uint64_t seed);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation() {
+    for (const auto& node : nodes) node->fabric.reset();  // which need the network
+  }
 
   [[nodiscard]] Cpu& cpu(Rank node) { return nodes[node]->cpu; }
   Rank add_node();
