@@ -28,9 +28,9 @@ std::uint32_t find_room(const std::bitset<counter_page::kWords>& taken, std::uin
   return counter_page::kWords;
 }
 
-template <std::size_t kBytes>
-std::uint8_t put_text(std::array<char, kBytes>& to, std::string_view text) {
-  const std::string_view part = text.substr(0, kBytes);
+template <std::size_t Bytes>
+std::uint8_t put_text(std::array<char, Bytes>& to, std::string_view text) {
+  const std::string_view part = text.substr(0, Bytes);
   std::memcpy(to.data(), part.data(), part.size());
   return static_cast<std::uint8_t>(part.size());
 }
@@ -103,6 +103,7 @@ void CounterPages::remove(Record& record) noexcept {
 
 std::vector<std::span<const std::byte>> CounterPages::pages() const {
   std::vector<std::span<const std::byte>> all;
+  all.reserve(pages_.size());
   for (const Page& page : pages_) all.push_back(std::as_bytes(std::span(page.content, 1)));
   return all;
 }

@@ -35,7 +35,7 @@ bool is_count_alone(const ibv_wc& completion) noexcept {
 /// What was said last leaves before the connection closes; a peer that takes nothing any more does
 /// not keep us. Callers that requested results may be gone by now, so none gets any.
 VerbsTransport::~VerbsTransport() {
-  class Nobody final : public stream::Receiver {
+  class Nobody : public stream::Receiver {
    public:
     virtual ~Nobody() = default;
 
