@@ -87,8 +87,9 @@ lint_tidy_changed() {
   local texts units
   mapfile -t texts < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json | sort -u)
   mapfile -t units < <(
-    printf '%s\n' "${texts[@]}" | grep -xFf <(printf '%s\n' "${changed[@]}")
-    printf '%s\0' "${texts[@]}" | xargs -0 grep -lFf <(printf '#include "%s"\n' "${changed[@]}")
+    # Each may find none.
+    printf '%s\n' "${texts[@]}" | grep -xFf <(printf '%s\n' "${changed[@]}") || true
+    printf '%s\0' "${texts[@]}" | xargs -0 grep -lFf <(printf '#include "%s"\n' "${changed[@]}") || true
   )
   echo "clang-tidy: ${#units[@]} of ${#texts[@]} units have changed since ${base:0:12}"
   local unit
