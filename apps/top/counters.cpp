@@ -25,7 +25,7 @@ std::optional<double> growth_of(const CounterBlock::Row& row, std::string_view n
   return found->second->per_s ? found->second->per_s : value_of(row, name);
 }
 
-/// Of the lookups those that the location cache answered, in percent.
+/// The share of lookups that the location cache answered, in percent.
 std::optional<double> hit_percent(const CounterBlock::Row& row) {
   const auto hits = growth_of(row, "cache_hits");
   const auto misses = growth_of(row, "cache_misses");

@@ -55,7 +55,7 @@ void begin_map_call(HashMap<std::uint64_t, Value>& map,
   }
 }
 
-/// The same on a queue.
+/// Begins a call on a queue.
 template <class Element, class... Styles>
 void begin_queue_call(Queue<Element>& queue, typename Queue<Element>::Operation& operation,
                       Call call, const std::type_identity_t<Element>& element, Promise promise,

@@ -98,7 +98,7 @@ std::optional<double> one_sided(Member& me, Node& node, Poll&& poll, Measure&& m
   });
 }
 
-/// The same with nothing to serve with but polls.
+/// A one-sided turn whose server only polls.
 template <class Poll, class Measure>
 std::optional<double> one_sided(Member& me, Node& node, Poll&& poll, Measure&& measure) {
   return one_sided(me, node, poll, measure, poll);

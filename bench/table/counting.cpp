@@ -23,7 +23,7 @@ void count_in_step(Table<Row>& table) {
   });
 }
 
-/// The same while `wanted` says so of the node's own count.
+/// Makes this node count in step as long as `wanted` returns true for its own count.
 template <class Wanted>
 void count_in_step(Table<Row>& table, const Wanted& wanted) {
   table

@@ -68,7 +68,7 @@ class ContainerCounters {
   SharedCounter capacity = all_.add_level("container.capacity");
   SharedCounter one_sided =
       all_.add("container.one_sided");  // on another member's part or the own one
-  SharedCounter by_message = all_.add("container.by_message");  // likewise
+  SharedCounter by_message = all_.add("container.by_message");  // on another's part
   SharedCounter local = all_.add("container.local");  // with the processor, on the own part
   SharedCounter served =
       all_.add("container.served");  // on the own part, for another member's message

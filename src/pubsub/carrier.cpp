@@ -7,6 +7,7 @@
 #include <dunlin/limits.hpp>
 
 #include "pubsub/topic_core.hpp"
+#include "scoped_flag.hpp"
 
 namespace dunlin::pubsub {
 namespace {
@@ -71,7 +72,8 @@ std::vector<TopicInfo> Carrier::topics_of_order() const {
 }
 
 std::size_t Carrier::poll() {
-  if (!channel_) return 0;
+  if (!channel_ || polls_) return 0;  // or called by a handler, to which a sample is lent
+  const ScopedFlag polls(polls_);
   members_may_have_changed();
   if (channel_->left() && why_left_.empty() && !leaving_) [[unlikely]]
     on_left();
@@ -114,8 +116,6 @@ void Carrier::on_left() {
 }
 
 std::size_t Carrier::drain() {
-  if (std::ranges::any_of(awake_, [](const TopicCore* topic) { return topic->gives_stored(); }))
-    return 0;  // called by a handler
   std::size_t most = kMessagesAPoll;
   std::size_t given = 0;
   bool waits = false;

@@ -120,6 +120,7 @@ class Carrier {
   std::size_t ring_bytes_ = 0;  // only for an order
   std::vector<std::shared_ptr<TopicCore>> topics_;
   std::vector<TopicCore*> awake_;     // topics that are not idle
+  bool polls_ = false;                // a poll is under way
   std::vector<TopicCore*> numbered_;  // an order's topics by number, from 1 on
   struct Waiting {
     TopicCore* topic;

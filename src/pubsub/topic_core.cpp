@@ -12,7 +12,6 @@
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_qos.hpp"
-#include "scoped_count.hpp"
 
 namespace dunlin::pubsub {
 namespace {
@@ -56,7 +55,7 @@ bool TopicCore::ended() const noexcept { return ended_ || group_.ended(); }
 
 std::size_t TopicCore::begin_poll() {
   if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
-  if (handing_up_ + giving_ == 0) close_endpoints();
+  close_endpoints();
   if (!why_refused.empty()) outbox_.clear();
   return outbox_.empty() || !may_send() ? 0 : send_outbox();
 }
@@ -99,7 +98,6 @@ std::size_t TopicCore::begin_drain(std::size_t& most) {
 }
 
 void TopicCore::take(const multicast::Delivery& delivery) {
-  const ScopedCount handing_up(handing_up_);
   receive(delivery);
   if (log_history_ && !catching_up_.empty()) [[unlikely]]
     end_record_ = channel()->log_record() + 1;

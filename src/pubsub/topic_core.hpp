@@ -52,9 +52,6 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   void give_number(std::uint32_t number) noexcept { number_ = number; }
   /// The first step of a poll: withdraws what this member has closed, and announces new endpoints.
   std::size_t begin_poll();
-  /// Whether a handler is under way, for a reader that is given what is stored: no message may be
-  /// taken until it returns.
-  [[nodiscard]] bool gives_stored() const noexcept { return giving_ > 0; }
   /// Gives stored samples to late readers; `most` is the number of messages that this poll may
   /// take.
   std::size_t begin_drain(std::size_t& most);
@@ -285,9 +282,6 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   std::uint64_t due_ns_ = 0;
   std::exception_ptr failure_;  // thrown by a handler, while messages are given to others
   bool ended_ = false;
-  // Handlers may be under way, and they may poll: of a sample at hand, or of stored ones.
-  std::uint32_t handing_up_ = 0;
-  std::uint32_t giving_ = 0;
   bool inconsistent_changed_ = false;
   Carrier* carrier_ = nullptr;  // null: the topic has ended
   std::uint32_t number_ = 0;

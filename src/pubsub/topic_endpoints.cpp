@@ -8,7 +8,6 @@
 #include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
-#include "scoped_count.hpp"
 
 /// The endpoints of all members, as their announcements make them.
 namespace dunlin::pubsub {
@@ -186,7 +185,6 @@ void TopicCore::tell_of_unregister(const Incoming& in) {
 /// Gives stored samples as far as the reader has room, and the budget lasts. A way ends as soon as
 /// the reader has all: from there on it gets samples as they come (PUB-T2).
 void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
-  const ScopedCount giving(giving_);
   ReaderCore& reader = *one.reader;
   const Storage::Stored* stored = storage_->next(one.way);
   for (std::size_t given = 0; stored != nullptr && budget.samples > 0 && !reader.is_full();

@@ -8,7 +8,6 @@
 #include "multicast/log_cursor.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
-#include "scoped_count.hpp"
 
 /// Topics whose samples stay in their logs: late readers are given them from there (PUB-T5, PUB-K1
 /// to PUB-K4).
@@ -94,7 +93,6 @@ std::size_t TopicCore::give_logged(std::size_t& most_messages) {
 
 std::size_t TopicCore::give_logged(CatchingUp& one, std::size_t readers) {
   DUNLIN_ASSERT(one.logged != nullptr, "PUB-K1: a late reader of a topic in a log reads the log");
-  const ScopedCount giving(giving_);
   std::size_t done = 0;
   if (one.reader->is_full() || one.reader->dropped()) {
     one.logged->cursor->pause();
@@ -175,7 +173,7 @@ void TopicCore::go_on_behind_trim(CatchingUp& one) {
 /// gone.
 void TopicCore::lose(CatchingUp& one, std::uint64_t up_to) {
   const LogWay& way = *one.logged;
-  // Of the samples before its place, the reader would have been given only the newest ones.
+  // Only the newest samples before its place would have been given to the reader.
   const std::uint64_t kept = std::min(log_history_->max_samples(), way.place.samples);
   const std::uint64_t first = std::max(way.passed.samples, way.place.samples - kept);
   if (up_to <= first) return;

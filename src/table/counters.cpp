@@ -46,12 +46,12 @@ void TableCounters::show(Predicate& predicate) {
   std::ranges::replace(name, '\n', ' ');
   const std::array<std::uint64_t, kPredicateWords> words{
       static_cast<std::uint64_t>(predicate.kind), predicate.first_triggers, predicate.first_pass};
-  const CounterPages::Place place =
+  const CounterPages::Added added =
       pages_.add({.words = kPredicateWords, .kind = static_cast<std::uint8_t>(CounterKind::level)},
                  "table.predicate",
                  labels_ + "\nid=" + std::to_string(predicate.id) + "\npredicate=" + name, words);
-  predicate.firings = &place.words[3];
-  predicate.shown = place.record;
+  predicate.firings = &added.words[3];
+  predicate.shown = added.record;
   ++shown_;
 }
 

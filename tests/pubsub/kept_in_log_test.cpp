@@ -189,6 +189,19 @@ TEST(KeptInLog, LandmarksStayFewAndFindTheFirstKeptSample) {
   }
 }
 
+TEST(KeptInLog, AStateWithSamplesButWithoutALandmarkIsRefused) {
+  for (const std::uint64_t samples : {0U, 1U}) {
+    std::vector<std::byte> state;
+    Writer to(state);
+    for (const std::uint64_t number : {samples, samples, samples, std::uint64_t{1}}) to.u64(number);
+    to.u32(0);  // records that were passed over
+    to.u32(0);  // landmarks
+    LogHistory history({.level = Level::logged, .max_samples = 1'000});
+    Reader from(state);
+    EXPECT_EQ(history.load(from), samples == 0);
+  }
+}
+
 TEST(KeptInLog, ForgetsWritersOfWhichNoSampleIsKept) {
   LogHistory history({.level = Level::logged, .max_samples = 1'000});
   history.begin({});

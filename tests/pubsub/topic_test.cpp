@@ -70,6 +70,32 @@ TEST(TopicTest, GivesTheSamplesOfAllWritersInOneOrderToAllReaders) {
   }
 }
 
+/// The handler's poll takes no further sample, which the other reader would get first.
+TEST(TopicTest, IsInOrderForEachReaderAlsoIfTheHandlerOfAnotherOnePolls) {
+  Participants all(2);
+  Ends writes = make_ends(all[0]);
+  Ends polls = make_ends(all[1]);
+  Ends sees = make_ends(all[1]);
+  std::vector<std::uint64_t> polled, seen;
+  polls.reader.on_sample([&](const Count& count, const SampleInfo&) {
+    polled.push_back(count.number);
+    all[1].poll();
+  });
+  sees.reader.on_sample(
+      [&](const Count& count, const SampleInfo&) { seen.push_back(count.number); });
+  ASSERT_TRUE(all.until(
+      [&] { return writes.writer->ready() && polls.reader->ready() && sees.reader->ready(); }));
+  std::uint64_t written = 0;
+  all.world.on(0, [&] {
+    while (written < 100 && writes.writer.write({.number = written}) == WriteResult::written)
+      ++written;
+  });
+  ASSERT_GT(written, 10U);
+  ASSERT_TRUE(all.until([&] { return seen.size() == written && polled.size() == written; }));
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_EQ(polled, seen);
+}
+
 TEST(TopicTest, BuildsSamplesInPlaceAndShowsThemInPlace) {
   Participants all(2);
   Ends a = make_ends(all[0]);

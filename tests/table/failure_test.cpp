@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fabric/core/core.hpp"
+#include "fabric/counters/reader.hpp"
 #include "table/sim_group.hpp"
 
 /// What becomes of a table whose peers fail, leave, or made another one (TAB-T4, TAB-T5).
@@ -278,6 +281,20 @@ TEST(Rebuilding, TablesOfDifferentGenerationsNeverMix) {
   EXPECT_EQ(second[0].step, 0);
   EXPECT_EQ(group[1][0].step, 2);
   group.world.detach_all(1);
+}
+
+/// As an observer sees it.
+TEST(Rebuilding, ARowIsShownAsWaitingUntilItsNodeHasTheTable) {
+  sim::World world(sim::profile("ideal"), 2, 1);
+  const Table<Row> table(world.fabric(0), {.name = "state"});
+  std::vector<std::uint64_t> states;
+  for (const std::span<const std::byte> page : FabricCore::counters_of(world.fabric(0)).pages()) {
+    const CounterPageView seen = read_counters(page).value();
+    for (const CounterView& counter : seen.counters)
+      if (counter.name == "table.row_states") states = counter.words;
+  }
+  const auto number = [](RowState state) { return static_cast<std::uint64_t>(state); };
+  EXPECT_EQ(states, (std::vector<std::uint64_t>{number(RowState::own), number(RowState::waiting)}));
 }
 
 TEST(Rebuilding, AnAttemptThatFailedDoesNotCount) {

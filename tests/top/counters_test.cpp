@@ -1,5 +1,7 @@
 #include "top/counters.hpp"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -110,6 +112,51 @@ TEST_F(TopCounters, HaveNoRatesIfAnotherCounterHasTakenTheirPlace) {
     if (counter.rank == 0) continue;
     EXPECT_EQ(counter.per_s, std::nullopt) << counter.view.name;
   }
+}
+
+TEST_F(TopCounters, OfEventsAreShownAsHowOftenTheyHappened) {
+  home.counter("relay.dropped", "relay=9:7", CounterKind::event).front() = 3;
+  const Sample sample = seen_after([] {});
+  std::vector<std::string> lines;
+  for (const Line& line : describe(sample, {})) lines.push_back(line.text);
+  const auto title = std::ranges::find(lines, "relay:");
+  ASSERT_GT(lines.end() - title, 2);
+  EXPECT_EQ(title[1], "  RELAY  MEMBER  DROPPED");
+  EXPECT_EQ(title[2], "  9:7    node0         3");
+}
+
+TEST_F(TopCounters, OfMulticastsAreShownOnRequest) {
+  home.total("multicast.send_batches", "multicast=orders\ngeneration=3") = 5;
+  const Sample sample = seen_after([] {});
+  const auto has_title = [](const std::vector<Line>& lines) {
+    return std::ranges::any_of(lines, [](const Line& line) { return line.text == "multicast:"; });
+  };
+  EXPECT_TRUE(has_title(describe(sample, {.raw = true})));
+  EXPECT_FALSE(has_title(describe(sample, {})));
+}
+
+TEST_F(TopCounters, HaveWhatIsReckonedFromThemInJson) {
+  const json seen = to_json(seen_after([&] {
+                      client.total("store.cache_hits", kStore) = 30;
+                      client.total("store.cache_misses", kStore) = 10;
+                    }))
+                        .at("groups")
+                        .at(0)
+                        .at("counters");
+  std::vector<json> found;
+  for (const json& counter : seen)
+    if (counter["name"] == "store.hit_percent") found.push_back(counter["value"]);
+  EXPECT_EQ(found, (std::vector<json>{nullptr, 75.0}));
+}
+
+TEST_F(TopCounters, LeaveOutDamagedRecordsWithARemark) {
+  client.counters().records[0].words = counter_page::kWords + 1;
+  const Sample sample = take_sample(segments_of({&home, &client}), kNow, asleep);
+  ASSERT_EQ(sample.remarks.size(), 1U);
+  EXPECT_EQ(sample.remarks[0],
+            "Some counters of process 101 (rank 1 of group 'rack7') are damaged, or of another "
+            "version.");
+  EXPECT_FALSE(blocks_of(sample.groups[0].counters).empty()) << "the others are shown";
 }
 
 TEST_F(TopCounters, NameTheirObjectsWhereAllGroupsAreShown) {

@@ -76,6 +76,10 @@ template <Word T>
   using U = detail::Unsigned<sizeof(T)>;
   detail::store_raw<U>(&at, std::bit_cast<U>(value));
 }
+/// Adds to a word that this thread alone writes, by one instruction; readers see the word whole.
+[[gnu::always_inline]] inline void add(std::uint64_t& at, std::uint64_t more) noexcept {
+  at += more;
+}
 
 /// Atomic changes of an aligned 64-bit word. All are sequentially consistent, and return the former
 /// value.

@@ -254,8 +254,8 @@ class AnyReader {
   AnyReader(const AnyTopic& topic, const DataReaderQos& qos, Filter filter = nullptr);
 
   /// Sets the handler that poll() calls with each sample in the ring, where it is valid until the
-  /// handler returns. Then the reader caches no samples, and read() and take() find none. Set it
-  /// before the next poll().
+  /// handler returns; a poll() by the handler takes nothing of this topic. Then the reader caches
+  /// no samples, and read() and take() find none. Set it before the next poll().
   using SampleHandler = std::function<void(const void* sample, const SampleInfo& info)>;
   void on_sample(SampleHandler handler);
 

@@ -56,7 +56,7 @@ CounterPages::Page& CounterPages::add_page() {
   return pages_.emplace_back(std::move(page));
 }
 
-std::optional<CounterPages::Place> CounterPages::add_to(
+std::optional<CounterPages::Added> CounterPages::add_to(
     Page& page, Record shape, std::span<const std::uint64_t> first) noexcept {
   if (page.counters == counter_page::kCounters ||
       counter_page::kWords - page.taken.count() < shape.words)
@@ -74,17 +74,17 @@ std::optional<CounterPages::Place> CounterPages::add_to(
   shape.serial = 0;
   memory::place(&record, &shape, sizeof shape);
   memory::store(record.serial, ++serials_);
-  return Place{.record = &record,
+  return Added{.record = &record,
                .words = std::span(page.content->values).subspan(shape.first_word, shape.words)};
 }
 
-CounterPages::Place CounterPages::add(Record shape, std::string_view name, std::string_view labels,
+CounterPages::Added CounterPages::add(Record shape, std::string_view name, std::string_view labels,
                                       std::span<const std::uint64_t> first) {
   DUNLIN_ASSERT_ALWAYS(shape.words > 0 && shape.words <= counter_page::kWords, "it fits in a page");
   shape.name_bytes = put_text(shape.name, name);
   shape.labels_bytes = put_text(shape.labels, labels);
   for (Page& page : pages_)
-    if (const auto place = add_to(page, shape, first)) return *place;
+    if (const auto added = add_to(page, shape, first)) return *added;
   return add_to(add_page(), shape, first).value();
 }
 
@@ -124,12 +124,12 @@ SharedCounter CounterSet::add(std::string_view name, CounterKind kind, CounterUn
 std::span<std::uint64_t> CounterSet::add_words(std::string_view name, std::uint32_t words,
                                                CounterKind kind, CounterUnit unit) {
   added_.reserve(added_.size() + 1);
-  const CounterPages::Place place = pages_.add({.words = words,
+  const CounterPages::Added added = pages_.add({.words = words,
                                                 .kind = static_cast<std::uint8_t>(kind),
                                                 .unit = static_cast<std::uint8_t>(unit)},
                                                name, labels_);
-  added_.push_back(place.record);
-  return place.words;
+  added_.push_back(added.record);
+  return added.words;
 }
 
 }  // namespace dunlin

@@ -45,11 +45,11 @@ class SharedCounter {
   explicit SharedCounter(std::uint64_t& word) noexcept : word_(&word) {}
   SharedCounter& operator++() noexcept { return *this += 1; }
   SharedCounter& operator+=(std::uint64_t more) noexcept {
-    *word_ += more;  // not by memory::store(): this is one instruction, and the word stays whole
+    memory::add(*word_, more);
     return *this;
   }
   void set(std::uint64_t value) noexcept { memory::store(*word_, value); }
-  [[nodiscard]] std::uint64_t value() const noexcept { return *word_; }
+  [[nodiscard]] std::uint64_t value() const noexcept { return memory::load(*word_); }
   [[nodiscard]] std::uint64_t& word() noexcept { return *word_; }
 
  private:
@@ -91,13 +91,13 @@ class CounterPages {
  public:
   explicit CounterPages(Fabric& fabric) noexcept : fabric_(fabric) {}
 
-  struct Place {
+  struct Added {
     counter_page::Record* record;
     std::span<std::uint64_t> words;
   };
   /// `shape`: with kind, unit and number of words. `first`: what the first words are from the
   /// beginning; the others are 0.
-  [[nodiscard]] Place add(counter_page::Record shape, std::string_view name,
+  [[nodiscard]] Added add(counter_page::Record shape, std::string_view name,
                           std::string_view labels, std::span<const std::uint64_t> first = {});
   void remove(counter_page::Record& record) noexcept;
   /// What observers map; valid until the next add().
@@ -118,7 +118,7 @@ class CounterPages {
   };
   [[nodiscard]] Page& add_page();
   /// Nothing if it has no room.
-  [[nodiscard]] std::optional<Place> add_to(Page& page, counter_page::Record shape,
+  [[nodiscard]] std::optional<Added> add_to(Page& page, counter_page::Record shape,
                                             std::span<const std::uint64_t> first) noexcept;
 
   Fabric& fabric_;
