@@ -1,12 +1,9 @@
-#include <cstddef>
-#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "fabric/core/core.hpp"
-#include "fabric/counters/reader.hpp"
 #include "multicast/cast_group.hpp"
+#include "support/published.hpp"
 
 /// What an observer finds.
 namespace dunlin::test {
@@ -16,12 +13,9 @@ using multicast::Counters;
 
 /// A counter of the member that has this view; UINT64_MAX if there is none of that name.
 std::uint64_t shown(SubgroupView& view, const std::string& name) {
-  for (const std::span<const std::byte> page : FabricCore::counters_of(view.fabric()).pages()) {
-    const CounterPageView seen = read_counters(page).value();
-    for (const CounterView& counter : seen.counters)
-      if (counter.name == "multicast." + name && counter.labels == "multicast=shown\ngeneration=1")
-        return counter.words.front();
-  }
+  for (const CounterView& counter : own_counters_of(view.fabric()))
+    if (counter.name == "multicast." + name && counter.labels == "multicast=shown\ngeneration=1")
+      return counter.words.front();
   return UINT64_MAX;
 }
 

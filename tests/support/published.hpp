@@ -1,14 +1,17 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
 
+#include "fabric/core/core.hpp"
 #include "fabric/counters/reader.hpp"
 #include "fabric/mapping/observer.hpp"
 
@@ -29,7 +32,19 @@ inline std::vector<CounterView> counters_of(const Fabric& fabric) {
   return all;
 }
 
-/// One of them, of one word; nothing if it is not there. `labels`: all, or the first ones.
+/// The counters of a member in this process, also where no observer could map them: in the
+/// simulator.
+inline std::vector<CounterView> own_counters_of(Fabric& fabric) {
+  std::vector<CounterView> all;
+  for (const std::span<const std::byte> memory : FabricCore::counters_of(fabric).pages()) {
+    CounterPageView page = read_counters(memory).value();
+    std::ranges::move(page.counters, std::back_inserter(all));
+  }
+  return all;
+}
+
+/// One of a member's counters that observers see, of one word; nothing if it is not there.
+/// `labels`: all, or the first ones.
 inline std::optional<std::uint64_t> counter_of(const Fabric& fabric, std::string_view name,
                                                std::string_view labels = {}) {
   for (const CounterView& view : counters_of(fabric))

@@ -1,7 +1,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -9,8 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fabric/core/core.hpp"
-#include "fabric/counters/reader.hpp"
+#include "support/published.hpp"
 #include "table/sim_group.hpp"
 
 /// What becomes of a table whose peers fail, leave, or made another one (TAB-T4, TAB-T5).
@@ -288,11 +286,8 @@ TEST(Rebuilding, ARowIsShownAsWaitingUntilItsNodeHasTheTable) {
   sim::World world(sim::profile("ideal"), 2, 1);
   const Table<Row> table(world.fabric(0), {.name = "state"});
   std::vector<std::uint64_t> states;
-  for (const std::span<const std::byte> page : FabricCore::counters_of(world.fabric(0)).pages()) {
-    const CounterPageView seen = read_counters(page).value();
-    for (const CounterView& counter : seen.counters)
-      if (counter.name == "table.row_states") states = counter.words;
-  }
+  for (const CounterView& counter : test::own_counters_of(world.fabric(0)))
+    if (counter.name == "table.row_states") states = counter.words;
   const auto number = [](RowState state) { return static_cast<std::uint64_t>(state); };
   EXPECT_EQ(states, (std::vector<std::uint64_t>{number(RowState::own), number(RowState::waiting)}));
 }
