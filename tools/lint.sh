@@ -76,13 +76,13 @@ for name in sys.stdin.read().split():
 ' "$1"
 }
 
-# The units that have a source whose code a change touches, or whose header it touches; but for the benchmarks, which
-# belong to the second tier. Not by the static analyzer, which takes half of the time.
+# The units that have a source whose code a change touches, or whose header it touches; but for the tests and the
+# benchmarks, which belong to the second tier. Not by the static analyzer, which takes half of the time.
 lint_tidy_changed() {
   local base changed
   find_change "./run lint looks at all sources"
   prepare_tidy
-  mapfile -t changed < <(printf '%s\n' "${changed[@]}" | grep -v ^bench/ | with_other_code "$base" |
+  mapfile -t changed < <(printf '%s\n' "${changed[@]}" | grep -vE '^(bench|tests)/' | with_other_code "$base" |
     sed -n "s|^\(.*\)\.[ch]pp\$|$PWD/\1.cpp|p" | sort -u)
   local texts units
   mapfile -t texts < <(sed -n 's/^ *"file": "\(.*\)".*/\1/p' build/lint/compile_commands.json | sort -u)
