@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/store.hpp>
 
 namespace {
@@ -85,7 +85,7 @@ void meet(dunlin::Store& store, const std::string& where, std::uint32_t members)
 
 int main() try {
   constexpr std::uint32_t kMembers = 3;
-  const auto fabric = dunlin::shm::join({.group = "example-bank", .members = kMembers});
+  const auto fabric = dunlin::join({.group = "example-bank", .members = kMembers});
   dunlin::Store store(*fabric, {.memory_bytes = 4 << 20, .large_bytes = 0});
   if (fabric->rank() == 0)
     for (std::uint64_t customer = 0; customer < kCustomers; ++customer) {

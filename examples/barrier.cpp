@@ -7,7 +7,7 @@
 
 #include <iostream>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
@@ -36,7 +36,7 @@ void finish_round(dunlin::Table<Row>& table) {
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::shm::join({.group = "barrier", .members = 3});
+  const auto fabric = dunlin::join({.group = "barrier", .members = 3});
   dunlin::Table<Row> table(fabric);
   if (table.my_row() == 0) release_rounds(table);
 

@@ -10,7 +10,7 @@
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 namespace {
 
@@ -44,7 +44,7 @@ void receive(dunlin::Fabric& fabric, const dunlin::Region& region) {
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::shm::join({.group = "fabric_put", .members = 2});
+  const auto fabric = dunlin::join({.group = "fabric_put", .members = 2});
   const dunlin::Region box = fabric->allocate({.name = "box", .bytes = sizeof(Box)});
   fabric->announce(box);
   if (fabric->rank() == 0) {

@@ -5,7 +5,7 @@
 
 #include <iostream>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
@@ -21,7 +21,7 @@ constexpr std::uint32_t kTimeoutMs = 10'000;
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::shm::join({.group = "hello_table", .members = 2});
+  const auto fabric = dunlin::join({.group = "hello_table", .members = 2});
   dunlin::Table<Row> table(fabric);
 
   bool all_here = false;

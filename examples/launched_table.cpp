@@ -7,7 +7,7 @@
 
 #include <iostream>
 
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
@@ -24,7 +24,7 @@ constexpr std::uint32_t kSilenceMs = 20'000;  // four of them may share a core
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::tcp::join(
+  const auto fabric = dunlin::join(
       {.group = "launched_table", .timeout_ms = kTimeoutMs, .silence_timeout_ms = kSilenceMs});
   const auto rank = static_cast<int>(fabric->rank());
   if (rank == 0) std::cout << fabric->description() << '\n';

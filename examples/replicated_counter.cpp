@@ -28,14 +28,14 @@ int main(int argc, char** argv) try {
 
   const dunlin::GroupOptions options{
       .subgroups = {{.name = "additions"}},
-      .rendezvous = dunlin::shm::rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
+      .rendezvous = dunlin::make_rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
   std::unique_ptr<dunlin::Fabric> fabric;
   if (!founders.empty())
-    fabric = dunlin::shm::join({.group = argv[1],
-                                .names = founders,
-                                .name = name,
-                                .timeout_ms = kPatienceMs,
-                                .silence_timeout_ms = kSilenceMs});
+    fabric = dunlin::join({.group = argv[1],
+                           .names = founders,
+                           .name = name,
+                           .timeout_ms = kPatienceMs,
+                           .silence_timeout_ms = kSilenceMs});
   const auto group = fabric ? std::make_unique<dunlin::Group>(*fabric, options)
                             : dunlin::Group::join(name, options, kPatienceMs);
   dunlin::Multicast additions(*group, "additions");

@@ -47,14 +47,14 @@ int main(int argc, char** argv) try {
   if (argc < 3) throw dunlin::Error("usage: replicated_map GROUP NAME [FOUNDER...]");
   const dunlin::GroupOptions options{
       .subgroups = {{.name = "commands"}},
-      .rendezvous = dunlin::shm::rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
+      .rendezvous = dunlin::make_rendezvous({.group = argv[1], .silence_timeout_ms = kSilenceMs})};
   std::unique_ptr<dunlin::Fabric> fabric;
   if (argc > 3)
-    fabric = dunlin::shm::join({.group = argv[1],
-                                .names = {argv + 3, argv + argc},
-                                .name = argv[2],
-                                .timeout_ms = kPatienceMs,
-                                .silence_timeout_ms = kSilenceMs});
+    fabric = dunlin::join({.group = argv[1],
+                           .names = {argv + 3, argv + argc},
+                           .name = argv[2],
+                           .timeout_ms = kPatienceMs,
+                           .silence_timeout_ms = kSilenceMs});
   const auto group = fabric ? std::make_unique<dunlin::Group>(*fabric, options)
                             : dunlin::Group::join(argv[2], options, kPatienceMs);
   dunlin::Multicast commands(*group, "commands");

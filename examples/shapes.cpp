@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
@@ -40,7 +40,7 @@ std::string draw(const std::map<std::string, Shape>& shapes) {
 }  // namespace
 
 int main() try {
-  auto fabric = dunlin::shm::join({.group = "shapes", .members = kColors.size()});
+  auto fabric = dunlin::join({.group = "shapes", .members = kColors.size()});
   const std::string color = kColors.at(fabric->rank());
   dunlin::Group group(*fabric);
   DomainParticipant participant(group);

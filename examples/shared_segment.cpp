@@ -8,7 +8,7 @@
 #include <iostream>
 #include <string>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/segment.hpp>
 
 namespace {
@@ -60,7 +60,7 @@ void observer(dunlin::SegmentSpace& space) {
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::shm::join({.group = "example-shared-segment", .members = 2});
+  const auto fabric = dunlin::join({.group = "example-shared-segment", .members = 2});
   dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 16});
   fabric->rank() == 0 ? observed(space) : observer(space);
 

@@ -6,16 +6,13 @@
 
 #include <fmt/format.h>
 
-#include <dunlin/fabric/mixed.hpp>
-#include <dunlin/fabric/ofi.hpp>
-#include <dunlin/fabric/shm.hpp>
-#include <dunlin/fabric/tcp.hpp>
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "cluster/aside.hpp"
 #include "cluster/own_address.hpp"
 #include "cluster/secret.hpp"
 #include "command.hpp"
+#include "fabric/join/network.hpp"
 #include "fabric/launch/complete.hpp"
 #include "fabric/launch/job.hpp"
 #include "fabric/private_file.hpp"
@@ -24,11 +21,6 @@
 
 namespace dunlin::app {
 namespace {
-
-std::optional<std::uint32_t> in_ms(const std::optional<double>& seconds) {
-  if (!seconds) return {};
-  return static_cast<std::uint32_t>(*seconds * 1e3);
-}
 
 constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
                              "DUNLIN_RENDEZVOUS"};
@@ -89,16 +81,14 @@ std::vector<std::string> rdma_devices() {
 
 std::vector<std::string> networks_of(const std::string& fabric) {
   if (fabric == "verbs") return rdma_devices();
-  if (fabric == "tcp" || fabric == "auto") return tcp::networks();
-  return fabric == "ofi" ? asked_aside(ofi::networks) : std::vector<std::string>();
+  if (fabric == "tcp" || fabric == "auto") return devices_of("tcp");
+  if (fabric != "ofi") return {};
+  return asked_aside([] { return devices_of("ofi"); });
 }
 
-Cluster::Cluster(const FabricOptions& options)
-    : fabric_(options.fabric),
-      timeout_ms_(in_ms(options.join_timeout_s)),
-      silence_timeout_ms_(in_ms(options.silence_timeout_s)) {
+Cluster::Cluster(const FabricOptions& options) : common_(options) {
   check(options);
-  if (fabric_ == "shm" || fabric_ == "sim") return;
+  if (common_.network == "shm" || simulated()) return;
   try {
     choose_hosts(options);
   } catch (const Error& error) {  // whatever it is, the user has said it
@@ -111,7 +101,9 @@ Cluster::Cluster(const FabricOptions& options)
 /// the variables); or this host is alone. The environment fills the options still open.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
-  NetworkJoinOptions place{.group = "dunlin", .address = options.address};
+  JoinOptions place = options;
+  place.group = "dunlin";
+  place.secret_file.clear();
   const bool said = options.hosts || options.host || !options.rendezvous.empty();
   const bool alone = !said && !placed_by(environment);
   if (alone && !options.secret_file.empty()) {
@@ -132,25 +124,24 @@ void Cluster::choose_hosts(const FabricOptions& options) {
     place.rendezvous = "unix:alone";  // each group under its own name: join()
     place.secret = random_secret();
   }
-  launched_ = launch::complete(place, environment);
-  if (!silence_timeout_ms_) silence_timeout_ms_ = place.silence_timeout_ms;  // a launcher's watch
+  launched_ = launch::complete(place, true, environment);
   take_place(place);
   check({.hosts = hosts_,
          .host = host_,
          .rendezvous = place.rendezvous,
          .rendezvous_option = said ? "--rendezvous" : "DUNLIN_RENDEZVOUS",
-         .secret = secret_,
-         .tls = tls_});
-  if (!alone) rendezvous_ = place.rendezvous;
+         .secret = place.secret,
+         .tls = place.tls});
+  if (alone) common_.rendezvous.clear();
 }
 
-void Cluster::take_place(const NetworkJoinOptions& place) {
+void Cluster::take_place(const JoinOptions& place) {
   hosts_ = place.names.empty() ? place.members : static_cast<std::uint32_t>(place.names.size());
   const auto own = std::find(place.names.begin(), place.names.end(), place.name);
   host_ = place.names.empty() ? place.rank : static_cast<std::uint32_t>(own - place.names.begin());
-  secret_ = place.secret;
-  tls_ = place.tls;
-  address_ = place.address;
+  common_ = place;
+  common_.names.clear();
+  common_.name.clear();
   if (hosts_ == 0) {
     throw BadInput("DUNLIN_MEMBERS is missing (or DUNLIN_NAMES): how many hosts take part");
   }
@@ -162,46 +153,46 @@ void Cluster::take_place(const NetworkJoinOptions& place) {
 }
 
 void Cluster::choose_network(const FabricOptions& options) {
-  device_ = options.device;
-  encrypt_ = options.encrypt;
-  const bool by_ip = options.provider.empty() || options.provider == "tcp";
-  if (by_ip && !address_.empty()) {
-    demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", address_);
+  const std::string& network = common_.network;
+  const std::string& device = common_.device;
+  const bool by_ip = common_.provider.empty() || common_.provider == "tcp";
+  if (by_ip && !common_.address.empty()) {
+    demand_own_address(options.address.empty() ? "DUNLIN_ADDRESS" : "--address", common_.address);
   }
-  if (fabric_ == "verbs") {
-    const std::string device = device_.empty() ? "" : " --device " + in_quotes(device_);
+  if (network == "verbs") {
+    const std::string asked = device.empty() ? "" : " --device " + in_quotes(device);
     const std::vector<std::string> there = rdma_devices();
-    const auto asked = std::find(there.begin(), there.end(), device_);
-    if (!there.empty() && (device_.empty() || asked != there.end())) return;
-    demand_there(there, "--fabric verbs" + device, device_ + " ");
+    const auto found = std::find(there.begin(), there.end(), device);
+    if (!there.empty() && (device.empty() || found != there.end())) return;
+    demand_there(there, "--fabric verbs" + asked, device + " ");
     return;
   }
-  if (fabric_ == "tcp" || (fabric_ == "auto" && options.provider.empty())) {
+  if (network == "tcp" || (network == "auto" && common_.provider.empty())) {
     const std::vector<std::string> rdma = rdma_devices();
     const bool by_rdma =
-        fabric_ == "auto" && std::find(rdma.begin(), rdma.end(), device_) != rdma.end();
-    if (!device_.empty() && !by_rdma)
-      demand_there(networks_of(fabric_), "--fabric " + fabric_ + " --device " + in_quotes(device_),
-                   device_ + " ");
+        network == "auto" && std::find(rdma.begin(), rdma.end(), device) != rdma.end();
+    if (!device.empty() && !by_rdma)
+      demand_there(networks_of(network), "--fabric " + network + " --device " + in_quotes(device),
+                   device + " ");
     return;
   }
-  provider_ = options.provider.empty() ? ofi::kDefaultProvider : options.provider;
+  if (common_.provider.empty()) common_.provider = ofi::kDefaultProvider;
   const std::string asked =
-      fmt::format("--fabric {} --provider {}{}{}", fabric_, in_quotes(provider_),
-                  device_.empty() ? "" : " --device ", device_.empty() ? "" : in_quotes(device_));
+      fmt::format("--fabric {} --provider {}{}{}", network, in_quotes(common_.provider),
+                  device.empty() ? "" : " --device ", device.empty() ? "" : in_quotes(device));
   demand_there(networks_of("ofi"), asked,
-               provider_ + ": " + (device_.empty() ? std::string() : device_ + " "));
+               common_.provider + ": " + (device.empty() ? std::string() : device + " "));
 }
 
 void Cluster::agree(Intent intent, std::uint32_t timeout_ms) const {
-  intent.text = fmt::format("{}{}{}{}: {}", fabric_, provider_.empty() ? "" : " ", provider_,
-                            encrypt_ ? ", encrypted" : "", intent.text);
+  intent.text = fmt::format("{}{}{}{}: {}", common_.network, common_.provider.empty() ? "" : " ",
+                            common_.provider, common_.encrypt ? ", encrypted" : "", intent.text);
   app::agree({.hosts = hosts_,
               .host = host_,
-              .rendezvous = rendezvous_,
-              .secret = secret_,
-              .tls = tls_,
-              .timeout_ms = timeout_ms_.value_or(timeout_ms)},
+              .rendezvous = common_.rendezvous,
+              .secret = common_.secret,
+              .tls = common_.tls,
+              .timeout_ms = common_.timeout_ms.value_or(timeout_ms)},
              intent);
 }
 
@@ -209,35 +200,16 @@ std::string Cluster::group(const std::string& what) const {
   return hosts_ == 1 ? fresh_group(what) : what;
 }
 
-/// The options of every fabric, and those of fabrics between hosts.
-template <class JoinOptions>
-JoinOptions Cluster::options_of(const MemberPlacement& placement) const {
-  JoinOptions options;
+std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
+  JoinOptions options = common_;
   options.group = placement.group;
   options.members = placement.members;
   options.rank = placement.rank;
-  options.timeout_ms = timeout_ms_.value_or(placement.timeout_ms);
-  options.silence_timeout_ms = silence_timeout_ms_.value_or(placement.silence_timeout_ms);
-  if constexpr (requires { options.rendezvous; }) {
-    options.rendezvous = rendezvous_.empty() ? "unix:" + placement.group : rendezvous_;
-    options.secret = secret_;
-    options.tls = tls_;
-    options.provider = provider_;
-    options.encrypt = encrypt_;
-    options.device = device_;
-    options.address = address_;
-  }
-  return options;
-}
-
-/// The one place that knows how each fabric is joined.
-std::unique_ptr<Fabric> Cluster::join(const MemberPlacement& placement) const {
-  if (fabric_ == "shm") return shm::join(options_of<shm::JoinOptions>(placement));
-  if (fabric_ == "tcp") return tcp::join(options_of<NetworkJoinOptions>(placement));
-  if (fabric_ == "auto") return mixed::join(options_of<NetworkJoinOptions>(placement));
-  if (fabric_ == "verbs") return verbs::join(options_of<NetworkJoinOptions>(placement));
-  if (fabric_ == "ofi") return ofi::join(options_of<NetworkJoinOptions>(placement));
-  throw Error("no process can join the fabric " + fabric_);
+  if (!options.timeout_ms) options.timeout_ms = placement.timeout_ms;
+  if (!options.silence_timeout_ms) options.silence_timeout_ms = placement.silence_timeout_ms;
+  if (network_of(options.network).between_hosts && options.rendezvous.empty())
+    options.rendezvous = "unix:" + placement.group;
+  return dunlin::join(options);
 }
 
 std::string Cluster::describe(const Fabric& fabric) const {

@@ -2,13 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/ofi.hpp>
-#include <dunlin/fabric/tls.hpp>
+#include <dunlin/join.hpp>
 
 #include "cluster/agreement.hpp"
 #include "cluster/fabric_options.hpp"
@@ -39,8 +37,8 @@ class Cluster {
   /// is. The launcher's environment fills the options left open.
   explicit Cluster(const FabricOptions& options);
 
-  [[nodiscard]] const std::string& fabric() const noexcept { return fabric_; }
-  [[nodiscard]] bool simulated() const noexcept { return fabric_ == "sim"; }
+  [[nodiscard]] const std::string& fabric() const noexcept { return common_.network; }
+  [[nodiscard]] bool simulated() const noexcept { return common_.network == "sim"; }
   /// How many hosts take part, each with a command of its own, and which of them this is.
   [[nodiscard]] std::uint32_t hosts() const noexcept { return hosts_; }
   [[nodiscard]] std::uint32_t host() const noexcept { return host_; }
@@ -59,24 +57,14 @@ class Cluster {
 
  private:
   void choose_hosts(const FabricOptions& options);
-  void take_place(const NetworkJoinOptions& place);
+  void take_place(const JoinOptions& place);
   void choose_network(const FabricOptions& options);
-  template <class JoinOptions>
-  [[nodiscard]] JoinOptions options_of(const MemberPlacement& placement) const;
 
-  std::string fabric_ = "shm";
   std::uint32_t hosts_ = 1;
   std::uint32_t host_ = 0;
-  std::string provider_ = {};
-  bool encrypt_ = false;
-  std::string device_ = {};
-  std::string address_ = {};
-  std::string rendezvous_ = {};  // empty: on this host
-  std::string secret_ = {};
-  TlsFiles tls_ = {};
+  /// What all groups have in common; without a rendezvous, each meets on this host.
+  JoinOptions common_ = {.network = "shm"};
   std::string launched_ = {};  // what a launcher has said
-  std::optional<std::uint32_t> timeout_ms_ = {};
-  std::optional<std::uint32_t> silence_timeout_ms_ = {};
 };
 
 }  // namespace dunlin::app

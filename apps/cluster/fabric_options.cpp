@@ -1,13 +1,13 @@
 #include "cluster/fabric_options.hpp"
 
-#include <array>
-#include <initializer_list>
+#include <algorithm>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "fabric/join/options.hpp"
 #include "text.hpp"
 
 namespace dunlin::app {
@@ -22,56 +22,26 @@ const CLI::Validator kCount(
     },
     "");
 
-struct FabricKind {
-  std::string_view name;
-  bool providers;  // has several networks to choose from
-  bool encrypts;   // what members tell each other
-  bool network;    // reaches other hosts
-  bool real;       // takes time
-};
+constexpr std::string_view kMilliseconds = "MS";
 
-// A further network is added here, and in cluster.cpp.
-constexpr std::array kFabrics{
-    FabricKind{
-        .name = "shm", .providers = false, .encrypts = false, .network = false, .real = true},
-    FabricKind{
-        .name = "sim", .providers = false, .encrypts = false, .network = false, .real = false},
-    FabricKind{.name = "tcp", .providers = false, .encrypts = true, .network = true, .real = true},
-    FabricKind{.name = "auto", .providers = true, .encrypts = true, .network = true, .real = true},
-    FabricKind{.name = "ofi", .providers = true, .encrypts = false, .network = true, .real = true},
-    FabricKind{
-        .name = "verbs", .providers = false, .encrypts = false, .network = true, .real = true},
-};
-
-std::string list_of(bool FabricKind::*property) {
-  std::string text;
-  for (const FabricKind& fabric : kFabrics) {
-    if (fabric.*property) text += fmt::format("{}{}", text.empty() ? "" : " or ", fabric.name);
-  }
-  return text;
+/// What is wrong with an option that is given in the simulator; empty: nothing.
+std::string fault_in_simulator(const JoinOption& option) {
+  if (option.name == "timeout_ms") return "nobody waits in the simulator";
+  if (option.name == "silence_timeout_ms") return "the simulator's profiles say how long that is";
+  return option.needs == JoinOption::Needs::nothing ? "" : std::string(lack_of(option.needs));
 }
 
-const FabricKind& find(const std::string& name) {
+std::string all_names() {
   std::string all;
-  for (const FabricKind& fabric : kFabrics) {
-    if (fabric.name == name) return fabric;
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", fabric.name);
-  }
-  throw BadInput(fmt::format("--fabric {}: there are {}", in_quotes(name), all));
+  for (const Network& network : networks()) all += fmt::format("{}, ", network.name);
+  return all + "sim";
 }
-
-struct Use {
-  std::string_view option;
-  bool given;
-  bool FabricKind::*needs;
-  std::string_view what;
-};
 
 }  // namespace
 
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults) {
-  command.add_option("--fabric", options.fabric, about)->capture_default_str();
+  command.add_option("--fabric", options.network, about)->capture_default_str();
   add_network_options(command, options, defaults);
 }
 
@@ -87,70 +57,55 @@ void add_network_options(CLI::App& command, FabricOptions& options,
 }
 
 void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults) {
-  command
-      .add_option("--provider", options.provider,
-                  "ofi: libfabric's network (default: tcp); auto: take it between hosts")
-      ->check(not_empty())
-      ->type_name("NAME");
-  command.add_flag(
-      "--encrypt", options.encrypt,
-      "tcp, auto: encrypt everything that hosts tell each other (all of them or none)");
-  command
-      .add_option("--device", options.device,
-                  "The network's device (default: the first that has the address)")
-      ->check(not_empty())
-      ->type_name("NAME");
-  command
-      .add_option(
-          "--address", options.address,
-          "This host's address on the network (default: from where it reaches the rendezvous)")
-      ->check(not_empty())
-      ->type_name("IP");
-  command
-      .add_option("--rendezvous", options.rendezvous,
-                  "Where the hosts meet: one of them can bind it, all can reach it")
-      ->check(not_empty())
-      ->type_name("HOST:PORT|unix:NAME");
-  command
-      .add_option("--secret-file", options.secret_file,
-                  "What all hosts know and nobody else does; or DUNLIN_SECRET_FILE names it")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command
-      .add_option("--join-timeout", options.join_timeout_s,
-                  "How long to wait until all are there (default: " + defaults.join + ")")
-      ->check(seconds())
-      ->type_name("S");
-  command
-      .add_option("--silence-timeout", options.silence_timeout_s,
-                  "Silence after which a process counts as dead; 0: never (default: " +
-                      defaults.silence + ")")
-      ->check(seconds())
-      ->type_name("S");
+  for (const JoinOption& option : join_options()) {
+    const std::string flag(option.flag);
+    std::string about(option.about);
+    if (flag.empty() || option.name == "network") continue;
+    if (option.value.empty()) {
+      command.add_flag_callback(
+          flag, [&options, &option] { option.take(options, "1"); }, about);
+    } else if (option.value == kMilliseconds) {
+      about += fmt::format(" (default: {})",
+                           option.name == "timeout_ms" ? defaults.join : defaults.silence);
+      const auto take = [&options, &option](const double& value_s) {
+        option.take(options, std::to_string(static_cast<std::uint32_t>(value_s * 1e3)));
+      };
+      command.add_option_function<double>(flag, take, about)->check(seconds())->type_name("S");
+    } else {
+      const auto take = [&options, &option](const std::string& text) {
+        option.take(options, text);
+      };
+      command.add_option_function<std::string>(flag, take, about)
+          ->check(not_empty())
+          ->type_name(std::string(option.value));
+    }
+  }
 }
 
 void check(const FabricOptions& options) {
-  const FabricKind& fabric = find(options.fabric);
-  constexpr std::string_view kNetwork = "only a network has several hosts, devices and addresses";
-  const std::initializer_list<Use> uses = {
-      {"--provider", !options.provider.empty(), &FabricKind::providers,
-       "only libfabric has providers"},
-      {"--encrypt", options.encrypt, &FabricKind::encrypts, "it does not encrypt"},
-      {"--device", !options.device.empty(), &FabricKind::network, kNetwork},
-      {"--address", !options.address.empty(), &FabricKind::network, kNetwork},
-      {"--rendezvous", !options.rendezvous.empty(), &FabricKind::network, kNetwork},
-      {"--secret-file", !options.secret_file.empty(), &FabricKind::network, kNetwork},
-      {"--hosts", options.hosts.has_value(), &FabricKind::network, kNetwork},
-      {"--host", options.host.has_value(), &FabricKind::network, kNetwork},
-      {"--join-timeout", options.join_timeout_s.has_value(), &FabricKind::real,
-       "nobody waits in the simulator"},
-      {"--silence-timeout", options.silence_timeout_s.has_value(), &FabricKind::real,
-       "the simulator's profiles say how long that is"}};
-  for (const Use& use : uses) {
-    if (!use.given || fabric.*use.needs) continue;
-    throw BadInput(fmt::format("{}: {}; use it with --fabric {}, not {}", use.option, use.what,
-                               list_of(use.needs), options.fabric));
+  const bool simulated = options.network == "sim";
+  const auto known = std::ranges::find(networks(), options.network, &Network::name);
+  if (!simulated && known == networks().end())
+    throw BadInput(
+        fmt::format("--fabric {}: there are {}", in_quotes(options.network), all_names()));
+  using Needs = JoinOption::Needs;
+  const auto refuse = [&](std::string_view flag, std::string_view why, Needs needs) {
+    const std::string fit =
+        needs == Needs::nothing ? "all but sim" : "--fabric " + networks_with(needs);
+    throw BadInput(fmt::format("{}: {}; use it with {}, not {}", flag, why, fit, options.network));
+  };
+  for (const JoinOption& option : join_options()) {
+    if (option.flag.empty() || !option.given(options) || option.name == "network") continue;
+    if (simulated) {
+      const std::string fault = fault_in_simulator(option);
+      if (!fault.empty()) refuse(option.flag, fault, option.needs);
+    } else if (!honours(*known, option.needs)) {
+      refuse(option.flag, lack_of(option.needs), option.needs);
+    }
   }
+  const bool between_hosts = !simulated && known->between_hosts;
+  if (between_hosts || (!options.hosts && !options.host)) return;
+  refuse(options.hosts ? "--hosts" : "--host", lack_of(Needs::hosts), Needs::hosts);
 }
 
 }  // namespace dunlin::app

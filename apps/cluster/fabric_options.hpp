@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include <dunlin/join.hpp>
 
 namespace CLI {
 class App;
@@ -11,18 +14,15 @@ class App;
 /// The options of a command line about the fabric; they are the same for every command.
 namespace dunlin::app {
 
-struct FabricOptions {
-  std::string fabric = "shm";
-  std::string provider = {};     // ofi
-  bool encrypt = false;          // tcp, auto
-  std::string device = {};       // networks, as are those below
-  std::string address = {};      // of this host
-  std::string rendezvous = {};   // where the hosts meet
-  std::string secret_file = {};  // never the secret itself: others can see a command line
-  std::optional<std::uint32_t> hosts = {};
-  std::optional<std::uint32_t> host = {};
-  std::optional<double> join_timeout_s = {};  // all but sim
-  std::optional<double> silence_timeout_s = {};
+/// Options of a join, of which a command gives its groups some itself, such as their names.
+/// `network` may also be "sim", which is no network of join().
+struct FabricOptions : JoinOptions {
+  FabricOptions(JoinOptions join = {.network = "shm"}, std::optional<std::uint32_t> of_hosts = {},
+                std::optional<std::uint32_t> this_host = {})
+      : JoinOptions(std::move(join)), hosts(of_hosts), host(this_host) {}
+
+  std::optional<std::uint32_t> hosts;
+  std::optional<std::uint32_t> host;
 };
 
 /// The silence after which servers take each other for dead: longer than a debugger's stop, or a

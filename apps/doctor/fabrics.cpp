@@ -5,9 +5,8 @@
 
 #include <fmt/format.h>
 
-#include <dunlin/fabric/ofi.hpp>
-
 #include "doctor/examine.hpp"
+#include "fabric/join/network.hpp"
 
 /// Which fabrics would work here, over which networks and devices, and why others would not.
 namespace dunlin::doctor {

@@ -14,9 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/mixed.hpp>
-#include <dunlin/fabric/ofi.hpp>
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 namespace dunlin::doctor {
 namespace {
@@ -99,10 +97,10 @@ Host this_host() {
           .has_ofi = DUNLIN_HAS_OFI,
           .has_verbs = DUNLIN_HAS_VERBS,
           .interfaces = interfaces,
-          .addresses = tcp::networks,
-          .ranking = mixed::networks,
-          .networks = ofi::networks,
-          .unfit_networks = ofi::unfit_networks};
+          .addresses = [] { return devices_of("tcp"); },
+          .ranking = [] { return devices_of("auto"); },
+          .networks = [] { return devices_of("ofi"); },
+          .unfit_networks = [] { return unfit_devices_of("ofi"); }};
 }
 
 }  // namespace dunlin::doctor

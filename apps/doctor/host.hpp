@@ -32,9 +32,9 @@ struct Host {
   bool has_ofi;
   bool has_verbs;
   std::function<std::vector<Interface>()> interfaces;
-  std::function<std::vector<std::string>()> addresses;       // as tcp::networks() says
-  std::function<std::vector<std::string>()> ranking;         // as mixed::networks() says
-  std::function<std::vector<std::string>()> networks;        // libfabric's, as ofi::networks() says
+  std::function<std::vector<std::string>()> addresses;  // as devices_of("tcp") says
+  std::function<std::vector<std::string>()> ranking;    // as devices_of("auto") says
+  std::function<std::vector<std::string>()> networks;   // libfabric's, as devices_of("ofi") says
   std::function<std::vector<std::string>()> unfit_networks;  // and those that we cannot use
 
   /// Its content without the line's end; none if it cannot be read.

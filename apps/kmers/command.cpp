@@ -96,7 +96,7 @@ kmers::CountOptions checked(const Options& options) {
     throw BadInput(fmt::format("--processes {}: 1 to 64", options.processes));
   if (count.slots > kMaxSlots)
     throw BadInput(fmt::format("--slots {}: at most {} (kMaxSlots)", count.slots, kMaxSlots));
-  if (count.fabric.fabric == "sim")
+  if (count.fabric.network == "sim")
     throw BadInput("--fabric sim: reads are counted by real processes");
   std::vector<NamedFile> read, written;
   for (const std::string& file : options.files) read.push_back({"FILE", file});

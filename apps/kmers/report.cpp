@@ -140,7 +140,7 @@ std::string html_report(const CountOptions& options, const Counted& counted,
       "different{}. Fabric {}; style {}: {}.</p><h2>How many k-mers occur so often</h2>{}"
       "<h2>Members</h2><table><tr><th>member<th>k-mers read<th>k-mers held<th>slots<th>load",
       counted.kmers(), distinct(counted), options.filter ? " and occur twice or more" : "",
-      harmless(options.fabric.fabric), name_of(counted.style), harmless(counted.why),
+      harmless(options.fabric.network), name_of(counted.style), harmless(counted.why),
       histogram_svg(counted));
   for (std::size_t i = 0; i < counted.members.size(); ++i)
     page += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}<td>{:.2f}", i, counted.members[i].read,

@@ -93,7 +93,7 @@ void run_multicast(const CLI::App& command, const Options& options) {
   SignalGuard signals;
   const cast::Entered entered = cast::enter(place, group_options, signals);
   Course course = options.course;
-  course.tells_ways = options.place.fabric.fabric == "auto";
+  course.tells_ways = options.place.fabric.network == "auto";
   if (entered.group) Member(*entered.group, name, course).run(signals);
 }
 

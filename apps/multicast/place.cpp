@@ -6,11 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <dunlin/fabric/mixed.hpp>
-#include <dunlin/fabric/ofi.hpp>
-#include <dunlin/fabric/shm.hpp>
-#include <dunlin/fabric/tcp.hpp>
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "command.hpp"
 #include "fabric/launch/environment.hpp"
@@ -22,8 +18,6 @@ namespace dunlin::app::cast {
 namespace {
 
 constexpr std::uint32_t kFormMs = 10'000;  // a fabric of those that are there
-
-std::uint32_t in_ms(double seconds) { return static_cast<std::uint32_t>(seconds * 1e3); }
 
 /// Reports the library's complaint about a name as a fault of this option.
 template <class Check>
@@ -47,10 +41,10 @@ void check_member_names(const char* option, const std::vector<std::string>& name
 
 Place::Place(PlaceOptions options) : options_(std::move(options)) {
   check(options_.fabric);
-  if (options_.fabric.fabric == "sim")
+  if (options_.fabric.network == "sim")
     throw BadInput("--fabric sim: members are processes; dunlin sim multicast has simulated ones");
   check_names();
-  if (options_.fabric.fabric == "shm") {
+  if (options_.fabric.network == "shm") {
     if (!options_.listen.empty() || !options_.contacts.empty())
       throw BadInput(
           "--listen and --contacts: on one host the group's name is the rendezvous; use them with "
@@ -100,40 +94,24 @@ void Place::check_addresses() {
 }
 
 std::uint32_t Place::timeout_ms() const {
-  return in_ms(options_.fabric.join_timeout_s.value_or(kJoinTimeOutS));
+  return options_.fabric.timeout_ms.value_or(kJoinTimeOutMs);
 }
 
-std::uint32_t Place::silence_ms() const {
-  const std::optional<double>& given_s = options_.fabric.silence_timeout_s;
-  return given_s ? in_ms(*given_s) : options_.silence_ms;
-}
-
-NetworkJoinOptions Place::network_options() const {
-  NetworkJoinOptions options;
+JoinOptions Place::join_options() const {
+  JoinOptions options = options_.fabric;
   options.group = options_.group;
-  options.silence_timeout_ms = silence_ms();
   options.secret = secret_;
-  options.device = options_.fabric.device;
-  options.address = options_.fabric.address;
-  options.provider = options_.fabric.provider;
-  options.encrypt = options_.fabric.encrypt;
+  options.secret_file.clear();
+  if (!options.silence_timeout_ms) options.silence_timeout_ms = options_.silence_ms;
   return options;
 }
 
 std::unique_ptr<PendingJoin> Place::begin_founding() const {
-  const auto founding = [this](auto options) {
-    options.names = options_.members;
-    options.name = options_.name;
-    options.timeout_ms = timeout_ms();
-    if constexpr (requires { options.rendezvous; }) options.rendezvous = options_.fabric.rendezvous;
-    return options;
-  };
-  if (options_.fabric.fabric == "tcp") return tcp::begin_join(founding(network_options()));
-  if (options_.fabric.fabric == "auto") return mixed::begin_join(founding(network_options()));
-  if (options_.fabric.fabric == "ofi") return ofi::begin_join(founding(network_options()));
-  if (options_.fabric.fabric == "verbs") return verbs::begin_join(founding(network_options()));
-  return shm::begin_join(
-      founding(shm::JoinOptions{.group = options_.group, .silence_timeout_ms = silence_ms()}));
+  JoinOptions options = join_options();
+  options.names = options_.members;
+  options.name = options_.name;
+  options.timeout_ms = timeout_ms();
+  return begin_join(options);
 }
 
 std::string Place::other_founders() const {
@@ -144,20 +122,10 @@ std::string Place::other_founders() const {
 }
 
 std::shared_ptr<Rendezvous> Place::rendezvous() const {
-  const auto later = [this](auto options) {
-    options.rendezvous = options_.listen;
-    options.timeout_ms = kFormMs;
-    return options;
-  };
-  if (options_.fabric.fabric == "tcp")
-    return tcp::rendezvous(later(network_options()), options_.contacts);
-  if (options_.fabric.fabric == "auto")
-    return mixed::rendezvous(later(network_options()), options_.contacts);
-  if (options_.fabric.fabric == "ofi")
-    return ofi::rendezvous(later(network_options()), options_.contacts);
-  if (options_.fabric.fabric == "verbs")
-    return verbs::rendezvous(later(network_options()), options_.contacts);
-  return shm::rendezvous({.group = options_.group, .silence_timeout_ms = silence_ms()});
+  JoinOptions options = join_options();
+  options.rendezvous = options_.listen;
+  options.timeout_ms = kFormMs;
+  return make_rendezvous(options, options_.contacts);
 }
 
 }  // namespace dunlin::app::cast

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric.hpp>
-#include <dunlin/fabric/network.hpp>
-#include <dunlin/fabric/rendezvous.hpp>
+#include <dunlin/join.hpp>
 
 #include "cluster/fabric_options.hpp"
 
@@ -18,7 +16,7 @@ class App;
 /// Where a member of `dunlin multicast` and `dunlin topic` finds the others.
 namespace dunlin::app::cast {
 
-inline constexpr double kJoinTimeOutS = 60;  // users start the founders by hand
+inline constexpr std::uint32_t kJoinTimeOutMs = 60'000;  // users start the founders by hand
 
 struct PlaceOptions {
   FabricOptions fabric = {};
@@ -58,8 +56,7 @@ class Place {
  private:
   void check_names() const;
   void check_addresses();
-  [[nodiscard]] NetworkJoinOptions network_options() const;
-  [[nodiscard]] std::uint32_t silence_ms() const;
+  [[nodiscard]] JoinOptions join_options() const;
 
   PlaceOptions options_;
   std::string secret_ = {};

@@ -16,12 +16,12 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
   command.add_flag("--join", place.join, "Or: come into a group of others");
   command
       .add_option(
-          "--fabric", place.fabric.fabric,
+          "--fabric", place.fabric.network,
           "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
           "verbs or tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices")
       ->capture_default_str();
   add_reach_options(command, place.fabric,
-                    {.join = fmt::format("{}", cast::kJoinTimeOutS),
+                    {.join = fmt::format("{}", cast::kJoinTimeOutMs / 1'000),
                      .silence = fmt::format("{}", place.silence_ms / 1'000)});
   command
       .add_option("--listen", place.listen,

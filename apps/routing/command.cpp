@@ -84,7 +84,7 @@ void check_files(const Options& options) {
 }
 
 void check(const Options& options) {
-  if (options.fabric.fabric != "sim" && !options.profile.empty()) {
+  if (options.fabric.network != "sim" && !options.profile.empty()) {
     throw BadInput("--profile: only the simulator has profiles; use it with --fabric sim");
   }
   if (!options.script.empty() && options.events) {
@@ -109,7 +109,7 @@ void check_host(const Options& options, const Cluster& cluster) {
 
 /// The name of the simulator's profile, checked; empty on real fabrics.
 std::string choose_profile(const Options& options) {
-  if (options.fabric.fabric != "sim") return {};
+  if (options.fabric.network != "sim") return {};
   try {
     return sim::profile(options.profile.empty() ? kDefaultProfile : options.profile).name;
   } catch (const Error& error) {

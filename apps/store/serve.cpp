@@ -56,7 +56,7 @@ void complete(cast::PlaceOptions& place) {
 
 /// Between hosts, members that say where they are found can be joined.
 bool may_be_joined(const cast::PlaceOptions& place) {
-  const bool is_here = place.fabric.rendezvous.empty() || place.fabric.fabric == "shm";
+  const bool is_here = place.fabric.rendezvous.empty() || place.fabric.network == "shm";
   return is_here || !place.listen.empty();
 }
 

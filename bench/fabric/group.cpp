@@ -5,9 +5,11 @@
 namespace dunlin::bench {
 
 app::FabricOptions options_on(const RealNetwork& network, const Effort& effort) {
-  if (network.name == "shm") return {.silence_timeout_s = effort.network.silence_timeout_s};
-  app::FabricOptions options = effort.network;
-  options.fabric = network.name;
+  app::FabricOptions options;
+  options.silence_timeout_ms = effort.network.silence_timeout_ms;
+  if (network.name == "shm") return options;
+  options = effort.network;
+  options.network = network.name;
   return options;
 }
 

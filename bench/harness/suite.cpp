@@ -83,12 +83,12 @@ app::Cluster cluster_for(const SuiteOptions& options,
   for (const Experiment* experiment : selected) {
     if (!is_network(experiment->fabric) || (asked && cluster.fabric() == experiment->fabric))
       continue;
-    network.fabric = experiment->fabric;
+    network.network = experiment->fabric;
     cluster = app::Cluster(network);
     asked = true;
   }
   if (asked) return cluster;
-  network.fabric = options.fabric == "sim" ? "sim" : "shm";
+  network.network = options.fabric == "sim" ? "sim" : "shm";
   app::check(network);
   return cluster;
 }
@@ -197,7 +197,7 @@ std::vector<const Experiment*> chosen(const std::vector<Experiment>& experiments
   if (result.empty()) {
     if (is_network(options.fabric)) {  // which says what there is
       app::FabricOptions network = options.effort.network;
-      network.fabric = options.fabric;
+      network.network = options.fabric;
       static_cast<void>(app::Cluster(network));
     }
     throw app::BadInput("no figure matches --only and --fabric; there are " + names(experiments));

@@ -30,8 +30,8 @@ struct Pair {
 
 Pair join_both() {
   const std::string group = "instructions-" + std::to_string(getpid());
-  auto one = dunlin::shm::begin_join({.group = group, .members = 2, .silence_timeout_ms = 0});
-  auto other = dunlin::shm::begin_join({.group = group, .members = 2, .silence_timeout_ms = 0});
+  auto one = dunlin::begin_join({.group = group, .members = 2, .silence_timeout_ms = 0});
+  auto other = dunlin::begin_join({.group = group, .members = 2, .silence_timeout_ms = 0});
   Pair pair;
   while (!pair.first || !pair.second) {
     if (!pair.first) pair.first = one->poll();

@@ -11,9 +11,8 @@
 
 #include <sys/socket.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 #include "bench/fabric/networks.hpp"
 #include "bench/fabric/simulated_members.hpp"
@@ -48,8 +47,9 @@ std::string address_of(const std::string& group, Rank rank) {
   return "unix:" + group + ".of." + std::to_string(rank);
 }
 
-tcp::JoinOptions on_tcp(const std::string& group, const std::string& rendezvous) {
-  return {.group = group,
+JoinOptions on_tcp(const std::string& group, const std::string& rendezvous) {
+  return {.network = "tcp",
+          .group = group,
           .silence_timeout_ms = 0,
           .rendezvous = rendezvous,
           .secret = "known to these processes"};
@@ -57,18 +57,18 @@ tcp::JoinOptions on_tcp(const std::string& group, const std::string& rendezvous)
 
 std::unique_ptr<Fabric> found(const Case& of, const std::string& group, Rank rank) {
   if (of.fabric == "shm") return join(group, of.members, rank);
-  tcp::JoinOptions options = on_tcp(group, "unix:" + group);
+  JoinOptions options = on_tcp(group, "unix:" + group);
   options.members = of.members;
   options.rank = rank;
-  return tcp::join(options);
+  return join(options);
 }
 
 std::shared_ptr<Rendezvous> place_of(const Case& of, const std::string& group, Rank rank) {
-  if (of.fabric == "shm") return shm::rendezvous({.group = group, .silence_timeout_ms = 0});
+  if (of.fabric == "shm") return make_rendezvous({.group = group, .silence_timeout_ms = 0});
   std::vector<std::string> others;
   for (Rank other = 0; other < of.members; ++other)
     if (other != rank) others.push_back(address_of(group, other));
-  return tcp::rendezvous(on_tcp(group, address_of(group, rank)), std::move(others));
+  return make_rendezvous(on_tcp(group, address_of(group, rank)), std::move(others));
 }
 
 // --- what a process holds ------------------------------------------------------------------------

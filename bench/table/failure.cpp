@@ -122,9 +122,8 @@ void play(Member& me, Scene& scene, PingPong<1>& game, std::uint32_t times, End 
 }
 
 std::uint32_t silence_ms(const Effort& effort) {
-  const double standard = effort.quick ? 5.0 : 1.0;  // quick runs come where nobody may be late
-  const auto ms =
-      static_cast<std::uint32_t>(1e3 * effort.network.silence_timeout_s.value_or(standard));
+  // Quick runs come where nobody may be late.
+  const std::uint32_t ms = effort.network.silence_timeout_ms.value_or(effort.quick ? 5'000 : 1'000);
   if (ms == 0) throw Error("bench: with --silence-timeout 0 nobody notices a stop");
   return ms;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/limits.hpp>
 
 #include "bench/harness/join_many.hpp"
@@ -19,7 +19,7 @@ std::string fresh_joinable_group() {
 }
 
 std::unique_ptr<Fabric> join(const std::string& group, std::uint32_t members, std::uint32_t rank) {
-  return shm::join({.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
+  return join({.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
 }
 
 std::vector<std::unique_ptr<Fabric>> join_many(const std::string& group, std::uint32_t members,

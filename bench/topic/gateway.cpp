@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "bench/harness/folder.hpp"
@@ -47,7 +47,7 @@ process::Child start_gateway(const std::string& group, const Folder& folder) {
     // What it prints is for its user.
     const Descriptor nothing(checked(::open("/dev/null", O_WRONLY | O_CLOEXEC), "open"));
     checked(::dup2(nothing.get(), STDOUT_FILENO), "dup2");
-    app::gateway::run({.place = {.fabric = {.silence_timeout_s = 0},
+    app::gateway::run({.place = {.fabric = {{.network = "shm", .silence_timeout_ms = 0}},
                                  .group = group,
                                  .name = kGateway,
                                  .members = {kMember, kGateway}},
@@ -61,10 +61,10 @@ template <std::size_t Bytes>
 class Answerer {
  public:
   Answerer(Member& me, const std::string& group)
-      : node_(me, shm::join({.group = group,
-                             .names = {kMember, kGateway},
-                             .name = kMember,
-                             .silence_timeout_ms = 0})),
+      : node_(me, join({.group = group,
+                        .names = {kMember, kGateway},
+                        .name = kMember,
+                        .silence_timeout_ms = 0})),
         there_(node_.participant(), "there", measured_qos(pubsub::Level::atomic)),
         back_(node_.participant(), "back", measured_qos(pubsub::Level::atomic)),
         writer_(pubsub::Publisher(node_.participant()), back_) {

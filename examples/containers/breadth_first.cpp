@@ -22,7 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include <dunlin/container.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 namespace {
 
@@ -176,7 +176,7 @@ class Search {
 int main(int argc, char** argv) try {
   if (argc != 2) throw dunlin::Error("usage: breadth_first GRAPH.json");
   const Graph graph = read_graph(argv[1]);
-  const auto fabric = dunlin::shm::join({.group = "example-breadth-first", .members = kMembers});
+  const auto fabric = dunlin::join({.group = "example-breadth-first", .members = kMembers});
   dunlin::Containers containers(*fabric);
   Search search(containers, graph);
   const std::uint64_t visited = search.run(fabric->rank() == 0);

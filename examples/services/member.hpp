@@ -16,11 +16,11 @@ class Member {
   /// memory, its death must be certain before another takes its locks over.
   Member(const std::string& group_name, std::uint32_t members, std::uint32_t rank,
          std::size_t pool_bytes = 1 << 20)
-      : fabric(dunlin::shm::join({.group = group_name,
-                                  .members = members,
-                                  .rank = rank,
-                                  .timeout_ms = kPatienceMs,
-                                  .silence_timeout_ms = 0})),
+      : fabric(dunlin::join({.group = group_name,
+                             .members = members,
+                             .rank = rank,
+                             .timeout_ms = kPatienceMs,
+                             .silence_timeout_ms = 0})),
         group(*fabric),
         members_now(group),
         progress(*fabric, members_now),

@@ -5,15 +5,11 @@
 #include <dunlin/daemon.hpp>
 #include <dunlin/error.hpp>
 #include <dunlin/fabric.hpp>
-#include <dunlin/fabric/mixed.hpp>
-#include <dunlin/fabric/ofi.hpp>
 #include <dunlin/fabric/pending_join.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/fabric/tcp.hpp>
-#include <dunlin/fabric/verbs.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/group_members.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
 #include <dunlin/progress_thread.hpp>

@@ -18,7 +18,7 @@
 /// memory. It has no thread of its own: one thread at a time calls it, and all progress happens in
 /// poll().
 ///
-///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     auto fabric = dunlin::join({.group = "rack7", .members = 2});
 ///     dunlin::Region box = fabric->allocate({.name = "box", .bytes = 64});
 ///     fabric->announce(box);
 ///     while (!fabric->connected(1, box.id())) fabric->poll();

@@ -18,14 +18,14 @@
 /// group never splits into two. One thread at a time uses a group and its fabric; all progress is
 /// made in poll().
 ///
-///     auto fabric = dunlin::shm::join({.group = "rack7", .names = {"a", "b", "c"}, .name = "a"});
+///     auto fabric = dunlin::join({.group = "rack7", .names = {"a", "b", "c"}, .name = "a"});
 ///     dunlin::Group group(*fabric);
 ///     group.on_view([](const dunlin::View& view) { std::cout << view << '\n'; });
 ///     dunlin::run(group);
 ///
 /// Others may join, if all give a rendezvous:
 ///
-///     const auto place = dunlin::shm::rendezvous({.group = "rack7"});
+///     const auto place = dunlin::make_rendezvous({.group = "rack7"});
 ///     dunlin::Group group(*fabric, {.rendezvous = place});
 ///     auto late = dunlin::Group::join("d", {.rendezvous = place});   // in another process
 ///

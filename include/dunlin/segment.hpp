@@ -15,7 +15,7 @@
 /// allocate, get and put segments in it by 64-bit keys. One thread uses a space, the one that polls
 /// its fabric.
 ///
-///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     auto fabric = dunlin::join({.group = "rack7", .members = 2});
 ///     dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 20});
 ///     std::uint64_t load = 42;
 ///     auto made = space.allocate({.bytes = 8, .coherence = dunlin::Coherence::write,

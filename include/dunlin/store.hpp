@@ -20,7 +20,7 @@
 /// one-sided access: the member that holds a key takes no part. One thread uses a store, the one
 /// that polls its fabric.
 ///
-///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+///     auto fabric = dunlin::join({.group = "rack7", .members = 2});
 ///     dunlin::Store store(*fabric, {.memory_bytes = 64 << 20});
 ///     store.put("load/rack7", "0.75").wait();
 ///     auto got = store.get("load/rack7");                  // under way

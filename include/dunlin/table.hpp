@@ -27,7 +27,7 @@
 ///       dunlin::Cell<double> cpu_load;
 ///     };
 ///
-///     auto fabric = dunlin::shm::join({.group = "rack7", .members = 4});
+///     auto fabric = dunlin::join({.group = "rack7", .members = 4});
 ///     dunlin::Table<Row> table(fabric);
 ///     table.when(dunlin::all(&Row::step) >= 1).once([](auto& t) {
 ///       t.mine().step = 2;

@@ -133,7 +133,7 @@ GroupOptions checked(const std::string& name, GroupOptions options) {
   if (!options.rendezvous)
     throw Error("member '" + name +
                 "' cannot join a group without GroupOptions::rendezvous: give that of the "
-                "group, such as shm::rendezvous()");
+                "group, such as make_rendezvous()");
   static_cast<void>(group::scope_of(options));  // none joins a further group
   check_member_name(name);
   return options;

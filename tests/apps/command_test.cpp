@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/version.hpp>
 
@@ -155,7 +155,7 @@ TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
                       "carrier-pigeon"}),
             Status::bad_input);
   std::string there;
-  for (const std::string& network : dunlin::ofi::networks()) there += "\n  " + network;
+  for (const std::string& network : dunlin::devices_of("ofi")) there += "\n  " + network;
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dunlin: --fabric ofi --provider \"carrier-pigeon\": there is no such network. This "
             "host has:" +

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/container.hpp>
-#include <dunlin/fabric/mixed.hpp>
 #include <dunlin/group_members.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
@@ -51,13 +51,14 @@ void require(bool right, const std::string& what) {
 /// A member of the group, with every layer on it.
 struct Site {
   Site(const std::string& group_name, std::uint32_t rank)
-      : fabric(mixed::join({.group = group_name,
-                            .members = kMembers,
-                            .rank = rank,
-                            .timeout_ms = test::kPatienceMs,
-                            .silence_timeout_ms = 0,
-                            .rendezvous = Hosts::address(0) + ":7700",
-                            .secret = "only this test knows it"})) {}
+      : fabric(join({.network = "auto",
+                     .group = group_name,
+                     .members = kMembers,
+                     .rank = rank,
+                     .timeout_ms = test::kPatienceMs,
+                     .silence_timeout_ms = 0,
+                     .rendezvous = Hosts::address(0) + ":7700",
+                     .secret = "only this test knows it"})) {}
 
   /// Says which stage this member has reached, and waits until all have: in the order of their
   /// samples, which `order` keeps.

@@ -107,7 +107,7 @@ std::string refusal_of(dunlin::app::FabricOptions options,
                        const std::vector<std::pair<std::string, std::string>>& variables = {}) {
   const std::string file = scratch("secret");
   write_privately(file, "one of sixteen bytes or more\n");
-  options.fabric = "ofi";
+  options.network = "ofi";
   options.secret_file = file;
   options.hosts = 2;
   options.host = 1;

@@ -39,12 +39,12 @@ class OfiWatch : public testing::Test {
 
  private:
   int live(Parent& parent, std::uint32_t count, std::uint32_t host) const {
-    const Cluster cluster({.fabric = "ofi",
-                           .rendezvous = "unix:" + name_,
-                           .secret_file = secret_,
-                           .hosts = count,
-                           .host = host,
-                           .join_timeout_s = 60});
+    const Cluster cluster({{.network = "ofi",
+                            .timeout_ms = 60'000,
+                            .rendezvous = "unix:" + name_,
+                            .secret_file = secret_},
+                           count,
+                           host});
     Watch watch(cluster, {.what = "watch-test"}, 60'000);
     watch.await_others();
     parent.send_line("all here");

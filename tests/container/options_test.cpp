@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/container.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/errors.hpp"
 #include "support/fresh_group.hpp"
@@ -75,7 +75,7 @@ TEST(ContainerOptions, OfAContainerThatThisProcessHasAreRefused) {
 
 TEST(ContainerFork, ACallOfTheChildEndsStoppedAndTheParentsElementsStay) {
   Process member([](Parent& parent) {
-    const auto fabric = shm::join({.group = test::fresh_group(), .members = 1});
+    const auto fabric = join({.group = test::fresh_group(), .members = 1});
     Containers containers(*fabric);
     auto map = std::make_unique<Map>(containers, MapOptions{.name = "map", .slots = 1000});
     Queue<std::uint64_t> queue(containers, {.name = "queue", .capacity = 8, .host = 0});

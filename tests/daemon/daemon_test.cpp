@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "daemon/serving.hpp"
 #include "support/errors.hpp"
@@ -307,7 +307,7 @@ TEST(Daemon, TakesNoMoreClientsThanItMay) {
 TEST(Daemon, IsAloneInItsGroup) {
   const std::string group = test::fresh_group();
   const Serving daemon(group);
-  const auto fabric = shm::join({.group = group + "x", .members = 1});
+  const auto fabric = join({.group = group + "x", .members = 1});
   SegmentSpace space(*fabric);
   EXPECT_TRUE(contains(what_is_thrown_by([&] { const Daemon second(space, {.group = group}); }),
                        "has one already"));

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/counters/reader.hpp"
 #include "fabric/sim_world.hpp"
@@ -23,7 +23,7 @@ using test::counters_of;
 
 struct SharedCounters : testing::Test {
   std::unique_ptr<Fabric> fabric =
-      shm::join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
+      join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
 };
 
 TEST_F(SharedCounters, AreSeenWithWhatDescribesThem) {

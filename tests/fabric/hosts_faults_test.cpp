@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/fresh_group.hpp"
 #include "support/hosts.hpp"
@@ -34,7 +34,8 @@ class Member {
   Member(const Hosts& hosts, Rank rank, const std::string& group, std::uint32_t silence_timeout_ms)
       : thread_([&hosts, rank, group, silence_timeout_ms, this] {
           hosts.enter(rank);
-          live({.group = group,
+          live({.network = "ofi",
+                .group = group,
                 .members = kMembers,
                 .rank = rank,
                 .timeout_ms = kPatienceMs,
@@ -81,8 +82,8 @@ class Member {
     if (fabric.poll() == 0) std::this_thread::yield();
   }
 
-  void live(const ofi::JoinOptions& options) {
-    const auto fabric = ofi::join(options);
+  void live(const JoinOptions& options) {
+    const auto fabric = join(options);
     const Subscription heard = fabric->subscribe([this](const Event& event) {
       if (event.kind == Event::Kind::peer_failed) ++failures_.at(event.peer);
     });
@@ -121,7 +122,7 @@ class HostFaults : public testing::Test {
  protected:
   void SetUp() override {
     if (!Hosts::why_not().empty()) GTEST_SKIP() << Hosts::why_not();
-    if (ofi::networks().empty()) GTEST_SKIP() << "there is no libfabric";
+    if (devices_of("ofi").empty()) GTEST_SKIP() << "there is no libfabric";
     hosts = std::make_unique<Hosts>(kMembers);
   }
 

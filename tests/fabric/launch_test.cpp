@@ -17,20 +17,20 @@ using test::what_is_thrown_by;
 
 using Variables = std::map<std::string, std::string>;
 
-constexpr std::uint32_t kAnyRank = NetworkJoinOptions::kAnyRank;
+constexpr std::uint32_t kAnyRank = JoinOptions::kAnyRank;
 
-struct Completed : NetworkJoinOptions {
+struct Completed : JoinOptions {
   std::string text = {};  // what was taken from where
 };
 
-Completed completed(const Variables& variables, NetworkJoinOptions options = {},
+Completed completed(const Variables& variables, JoinOptions options = {},
                     const std::string& host = "lonely") {
   if (options.group.empty()) options.group = "flock";
   Completed made{std::move(options)};
-  made.text = complete(made, Environment(variables, host));
+  made.text = complete(made, true, Environment(variables, host));
   return made;
 }
-std::string fault_of(const Variables& variables, const NetworkJoinOptions& options = {},
+std::string fault_of(const Variables& variables, const JoinOptions& options = {},
                      const std::string& host = "lonely") {
   return what_is_thrown_by([&] { static_cast<void>(completed(variables, options, host)); });
 }
@@ -74,7 +74,7 @@ TEST(Launch, TakesItsPlaceFromOurOwnVariables) {
 }
 
 TEST(Launch, CountsNoSilenceWhereALauncherWatchesTheProcesses) {
-  EXPECT_EQ(completed(kByHand).silence_ms(), NetworkJoinOptions::kSilenceTimeoutMs);
+  EXPECT_EQ(completed(kByHand).silence_ms(), JoinOptions::kSilenceTimeoutMs);
   for (const Variables& launched : {kOpenMpi, kSlurm}) {
     const Completed options = completed(launched);
     EXPECT_EQ(options.silence_ms(), 0U);
@@ -92,7 +92,7 @@ TEST(Launch, SaysWhatItTookFromWhereButNeverTheSecret) {
 }
 
 TEST(Launch, AsksForNothingThatIsGiven) {
-  const NetworkJoinOptions given{
+  const JoinOptions given{
       .members = 2, .rank = 1, .rendezvous = "unix:here", .secret = "given", .address = "::1"};
   const Completed options =
       completed({{"DUNLIN_MEMBERS", "nonsense"}, {"OMPI_COMM_WORLD_RANK", "7"}}, given);

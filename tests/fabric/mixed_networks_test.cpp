@@ -17,7 +17,7 @@ const std::array<verbs::DeviceAddress, 3> kDevices{
     {{"rxe0", "10.77.0.1", true}, {"mlx5_0", "10.0.0.7", false}, {"mlx5_1", "10.0.1.7", false}}};
 
 /// "verbs mlx5_0 10.0.0.7, tcp".
-std::string plan_of(const NetworkJoinOptions& options,
+std::string plan_of(const JoinOptions& options,
                     std::span<const verbs::DeviceAddress> devices = kDevices) {
   std::string text;
   for (const NetworkPlan& plan : plan_networks(options, devices)) {

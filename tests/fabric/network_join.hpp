@@ -7,17 +7,18 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
 
-/// What every fabric between hosts does about joining and dying. `TypeParam` is the fabric: its
-/// join(), begin_join() and name.
+/// What every fabric between hosts does about joining and dying. `TypeParam` has its name.
 namespace dunlin::test {
 
-inline NetworkJoinOptions on_this_host(const std::string& group, std::uint32_t members) {
-  return {.group = group,
+inline JoinOptions on_this_host(const std::string& network, const std::string& group,
+                                std::uint32_t members) {
+  return {.network = network,
+          .group = group,
           .members = members,
           .timeout_ms = 60'000,
           .silence_timeout_ms = 0,
@@ -37,9 +38,9 @@ class NetworkJoin : public testing::Test {};
 TYPED_TEST_SUITE_P(NetworkJoin);
 
 TYPED_TEST_P(NetworkJoin, StepByStepNamesTheMissingWhenTheTimeIsUp) {
-  NetworkJoinOptions options = on_this_host(fresh_group(), 2);
+  JoinOptions options = on_this_host(TypeParam::kName, fresh_group(), 2);
   options.timeout_ms = 20;
-  const auto pending_join = TypeParam::begin_join(options);
+  const auto pending_join = begin_join(options);
   const auto poll = [&] {
     while (!pending_join->poll()) std::this_thread::yield();
   };
@@ -48,10 +49,10 @@ TYPED_TEST_P(NetworkJoin, StepByStepNamesTheMissingWhenTheTimeIsUp) {
 }
 
 TYPED_TEST_P(NetworkJoin, StepByStepMeetsThoseWhoJoin) {
-  const auto options = on_this_host(fresh_group(), 2);
+  const auto options = on_this_host(TypeParam::kName, fresh_group(), 2);
   std::unique_ptr<Fabric> blocking;
-  std::thread thread([&] { blocking = TypeParam::join(options); });
-  const auto pending_join = TypeParam::begin_join(options);
+  std::thread thread([&] { blocking = join(options); });
+  const auto pending_join = begin_join(options);
   std::unique_ptr<Fabric> stepwise;
   while (!(stepwise = pending_join->poll())) std::this_thread::yield();
   thread.join();
@@ -60,8 +61,8 @@ TYPED_TEST_P(NetworkJoin, StepByStepMeetsThoseWhoJoin) {
 }
 
 TYPED_TEST_P(NetworkJoin, SaysWhichNetworkItChoseAndWhy) {
-  const auto options = on_this_host(fresh_group(), 1);
-  const auto fabric = TypeParam::join(options);
+  const auto options = on_this_host(TypeParam::kName, fresh_group(), 1);
+  const auto fabric = join(options);
   const std::string text = fabric->description();
   EXPECT_TRUE(contains(text, options.rendezvous));
   EXPECT_EQ(text.find('\n'), std::string::npos);
@@ -69,44 +70,46 @@ TYPED_TEST_P(NetworkJoin, SaysWhichNetworkItChoseAndWhy) {
 }
 
 TYPED_TEST_P(NetworkJoin, RefusesGroupsThatCannotBe) {
-  EXPECT_TRUE(contains(
-      what_is_thrown_by([] { static_cast<void>(TypeParam::join(on_this_host("no group", 1))); }),
-      "no group"));
-  EXPECT_TRUE(contains(
-      what_is_thrown_by([] { static_cast<void>(TypeParam::join(on_this_host(fresh_group(), 0))); }),
-      "how many"));
   EXPECT_TRUE(contains(what_is_thrown_by([] {
-                         static_cast<void>(
-                             TypeParam::join(on_this_host(fresh_group(), kMaxStreamMembers + 1)));
+                         static_cast<void>(join(on_this_host(TypeParam::kName, "no group", 1)));
+                       }),
+                       "no group"));
+  EXPECT_TRUE(contains(what_is_thrown_by([] {
+                         static_cast<void>(join(on_this_host(TypeParam::kName, fresh_group(), 0)));
+                       }),
+                       "how many"));
+  EXPECT_TRUE(contains(what_is_thrown_by([] {
+                         static_cast<void>(join(
+                             on_this_host(TypeParam::kName, fresh_group(), kMaxStreamMembers + 1)));
                        }),
                        "kMaxStreamMembers"));
 }
 
 TYPED_TEST_P(NetworkJoin, GivesNamedMembersTheRanksOfTheirNames) {
-  auto options = on_this_host(fresh_group(), 0);
+  auto options = on_this_host(TypeParam::kName, fresh_group(), 0);
   options.names = {"north", "south"};
   options.name = "south";
   std::jthread other([options]() mutable {
     options.name = "north";
-    const auto north = TypeParam::join(options);
+    const auto north = join(options);
     EXPECT_EQ(north->rank(), 0U);
     while (!north->failed(1)) poll_politely(*north);
     EXPECT_TRUE(contains(north->failure_text(1), "'south'"));
   });
-  const auto south = TypeParam::join(options);
+  const auto south = join(options);
   EXPECT_EQ(south->rank(), 1U);
   EXPECT_EQ(south->member_name(0), "north");
 }
 
 TYPED_TEST_P(NetworkJoin, AForkedChildThatUnwindsSpeaksForNobody) {
-  const auto options = on_this_host(fresh_group(), 2);
+  const auto options = on_this_host(TypeParam::kName, fresh_group(), 2);
   Process peer([&](Parent&) {
-    const auto fabric = TypeParam::join(options);
+    const auto fabric = join(options);
     const Region box = box_of(*fabric);
     while (!fabric->failed(1 - fabric->rank())) poll_politely(*fabric);
     return 0;
   });
-  auto fabric = TypeParam::join(options);
+  auto fabric = join(options);
   const Rank other = 1 - fabric->rank();
   Region box = box_of(*fabric);
   while (!fabric->connected(other, box.id())) poll_politely(*fabric);
@@ -137,17 +140,17 @@ class NetworkDeath : public testing::Test {};
 TYPED_TEST_SUITE_P(NetworkDeath);
 
 TYPED_TEST_P(NetworkDeath, OfAStoppedProcessIsNoticedByItsSilence) {
-  auto options = on_this_host(fresh_group(), 2);
+  auto options = on_this_host(TypeParam::kName, fresh_group(), 2);
   options.rank = 1;
   const Process victim([options](Parent&) {
-    const auto fabric = TypeParam::join(options);
+    const auto fabric = join(options);
     const Region box = box_of(*fabric);
     while (!fabric->failed(0)) poll_politely(*fabric);
     return 0;
   });
   options.rank = 0;
   options.silence_timeout_ms = 500;
-  const auto fabric = TypeParam::join(options);
+  const auto fabric = join(options);
   const Region box = box_of(*fabric);
   // Who has not said a word yet has all the time that joining may take.
   while (!fabric->connected(1, box.id())) poll_politely(*fabric);
@@ -158,16 +161,16 @@ TYPED_TEST_P(NetworkDeath, OfAStoppedProcessIsNoticedByItsSilence) {
 }
 
 TYPED_TEST_P(NetworkDeath, OfAKilledProcessIsNoticedByASleeperWithoutASilenceTimeout) {
-  auto options = on_this_host(fresh_group(), 2);
+  auto options = on_this_host(TypeParam::kName, fresh_group(), 2);
   options.rank = 1;
   Process victim([options](Parent& parent) {
-    const auto fabric = TypeParam::join(options);
+    const auto fabric = join(options);
     parent.send_line("in");
     while (!fabric->failed(0)) poll_politely(*fabric);
     return 0;
   });
   options.rank = 0;
-  const auto fabric = TypeParam::join(options);
+  const auto fabric = join(options);
   EXPECT_EQ(victim.receive_line(), "in");
   victim.kill();
   while (!fabric->failed(1)) {

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/network_join.hpp"
 
@@ -14,36 +14,29 @@ using test::what_is_thrown_by;
 
 struct OfiNetwork {
   static constexpr const char* kName = "ofi";
-  static std::unique_ptr<Fabric> join(const ofi::JoinOptions& options) {
-    return ofi::join(options);
-  }
-  static std::unique_ptr<PendingJoin> begin_join(const ofi::JoinOptions& options) {
-    return ofi::begin_join(options);
-  }
 };
 
 TEST(OfiJoin, SaysWhatThereIsIfTheProviderIsNot) {
-  ofi::JoinOptions options = on_this_host(fresh_group(), 1);
+  JoinOptions options = on_this_host("ofi", fresh_group(), 1);
   options.provider = "carrier-pigeon";
-  const std::string text = what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); });
+  const std::string text = what_is_thrown_by([&] { static_cast<void>(join(options)); });
   EXPECT_TRUE(contains(text, "'carrier-pigeon'"));
-  for (const std::string& network : ofi::networks()) EXPECT_TRUE(contains(text, network));
+  for (const std::string& network : devices_of("ofi")) EXPECT_TRUE(contains(text, network));
 }
 
 TEST(OfiJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
-  ofi::JoinOptions options = on_this_host(fresh_group(), 1);
+  JoinOptions options = on_this_host("ofi", fresh_group(), 1);
   options.device = "eth77";
-  EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); }), "'eth77'"));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { static_cast<void>(join(options)); }), "'eth77'"));
   options.device = {};
   options.address = "203.0.113.7";  // an example's; nobody has it
   EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { static_cast<void>(ofi::join(options)); }), "203.0.113.7"));
+      contains(what_is_thrown_by([&] { static_cast<void>(join(options)); }), "203.0.113.7"));
 }
 
 TEST(OfiJoin, SaysWhichProviderItChose) {
-  const auto options = on_this_host(fresh_group(), 1);
-  const auto fabric = ofi::join(options);
+  const auto options = on_this_host("ofi", fresh_group(), 1);
+  const auto fabric = join(options);
   EXPECT_TRUE(contains(fabric->description(), options.provider));
 }
 
@@ -54,7 +47,7 @@ TEST(OfiJoin, LeavesTheSignalsOfTheProcessToIt) {
     std::signal(SIGTERM, [](int) {});
     struct sigaction before {};
     sigaction(SIGTERM, nullptr, &before);
-    static_cast<void>(ofi::networks());
+    static_cast<void>(devices_of("ofi"));
     struct sigaction after {};
     sigaction(SIGTERM, nullptr, &after);
     return after.sa_handler == before.sa_handler && std::signal(SIGINT, SIG_DFL) == SIG_IGN ? 0 : 1;

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/fresh_group.hpp"
 #include "support/hosts.hpp"
@@ -43,7 +43,8 @@ Process member(const Hosts& hosts, unsigned host, const std::string& group,
     }
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     setenv("DUNLIN_SECRET", "only these tests know it", 1);
-    const auto fabric = ofi::join({.group = group, .timeout_ms = 60'000, .silence_timeout_ms = 0});
+    const auto fabric =
+        join({.network = "ofi", .group = group, .timeout_ms = 60'000, .silence_timeout_ms = 0});
     parent.send_line("rank " + std::to_string(fabric->rank()) + ": " + fabric->description());
     return static_cast<void>(parent.receive_line()), 0;
   });

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/dunlin.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/thread_guard.hpp"
 #include "support/fresh_group.hpp"
@@ -24,7 +24,7 @@ void in_second_thread(const Call& call) {
 }
 
 std::unique_ptr<Fabric> alone() {
-  return shm::join({.group = fresh_group(), .names = {"a"}, .name = "a"});
+  return join({.group = fresh_group(), .names = {"a"}, .name = "a"});
 }
 
 TEST(ThreadGuardDeathTest, NoticesACallWhileOneOfAnotherThreadIsUnderWay) {

@@ -26,7 +26,7 @@ void poll_until_failed(Member& member, std::size_t peers) {
   while (member.failures.size() < peers) poll_politely(*member.fabric);
 }
 
-Process box_member(const shm::JoinOptions& options) {
+Process box_member(const JoinOptions& options) {
   return Process([options](Parent& parent) {
     Member member(options);
     parent.send_line("in");
@@ -122,7 +122,7 @@ TEST(ShmDeath, WithoutATimeoutAStoppedMemberIsWaitedFor) {
 
 /// Its peers would take it for silent if it went on to skip looks as fast polls may.
 TEST(ShmDeath, SlowPollsAfterABurstBeatTheHeart) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   for (int burst = 0; burst < 10; ++burst) {
     for (int i = 0; i < 100'000; ++i) fabric->poll();
     const std::uint64_t later_ns = fabric->now_ns() + 2'000'000;
@@ -232,7 +232,7 @@ TEST(ShmDeath, AFullSharedMemoryIsAnErrorWithANumber) {
       parent.send_line("skip " + *why_not);
       return 0;
     }
-    const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+    const auto fabric = join({.group = fresh_group(), .members = 1});
     parent.send_line(test::what_is_thrown_by(
         [&] { const Region region = fabric->allocate({.name = "big", .bytes = 4 << 20}); }));
     const Region small = fabric->allocate({.name = "small", .bytes = 4096});

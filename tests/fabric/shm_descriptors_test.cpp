@@ -117,8 +117,8 @@ TEST(ShmDescriptors, ThoseInUseCount) {
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
     std::vector<shm::Descriptor> in_use;
     while (in_use.size() < 1000) in_use.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    parent.send_line(what_is_thrown_by(
-        [] { static_cast<void>(shm::join({.group = fresh_group(), .members = 1})); }));
+    parent.send_line(
+        what_is_thrown_by([] { static_cast<void>(join({.group = fresh_group(), .members = 1})); }));
     return 0;
   });
   EXPECT_TRUE(contains(member.receive_line(), "only 1024"));

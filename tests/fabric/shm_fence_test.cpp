@@ -16,7 +16,7 @@ using test::poll_politely;
 using test::Process;
 
 struct ShmFence : testing::Test {
-  shm::JoinOptions as(Rank rank) const {
+  JoinOptions as(Rank rank) const {
     return {.group = group, .members = 2, .rank = rank, .silence_timeout_ms = 0};
   }
   static Fenced fence_off(Fabric& fabric, Rank peer) {

@@ -31,7 +31,7 @@ TEST(ShmFork, AChildThatUnwindsDoesNotTakeItsParentOut) {
   const std::string group = fresh_group();
   Process forking([&](Parent& parent) {
     auto member = std::make_unique<Member>(
-        shm::JoinOptions{.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
+        JoinOptions{.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
     Process child([&](Parent&) {
       member.reset();
       return 0;
@@ -100,7 +100,7 @@ bool sleeps(const Fabric& fabric) {
 
 /// The thread that sleeps in the fabric is not there in the child (FAB-T1).
 TEST(ShmFork, AChildIsNoMemberAlsoIfAnotherThreadWasInACall) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   Table<Row> table(fabric);
   const RunnerThread runner(table, {.wait = Wait::block, .spin_us = 0});
   while (!sleeps(*fabric)) {
@@ -116,7 +116,7 @@ TEST(ShmFork, AChildIsNoMemberAlsoIfAnotherThreadWasInACall) {
 }
 
 TEST(ShmFork, AChildThatIsForkedAmidAPollOfAnotherThreadIsNoMember) {
-  const auto fabric = shm::join({.group = fresh_group(), .names = {"a"}, .name = "a"});
+  const auto fabric = join({.group = fresh_group(), .names = {"a"}, .name = "a"});
   Group group(*fabric);
   std::atomic<bool> polls = false;
   std::atomic<bool> goes_on = false;

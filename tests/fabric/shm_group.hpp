@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/errors.hpp"
 #include "support/fresh_group.hpp"
@@ -25,8 +25,8 @@ inline void poll_politely(Fabric& fabric) {
 
 /// A fabric with a box that all members have, connected to all.
 struct Member {
-  explicit Member(const shm::JoinOptions& options, std::size_t box_bytes = 4096)
-      : fabric(shm::join(options)),
+  explicit Member(const JoinOptions& options, std::size_t box_bytes = 4096)
+      : fabric(join(options)),
         subscription(fabric->subscribe([this](const Event& event) { note(event); })),
         box(fabric->allocate({.name = "box", .bytes = box_bytes})) {
     fabric->announce(box);

@@ -26,9 +26,9 @@ using test::what_is_thrown_by;
 constexpr std::uint32_t kSoonMs = 150;  // of joins that are meant to fail
 
 /// A process that joins, says "in", and stays until it is told to go.
-Process member_process(const shm::JoinOptions& options) {
+Process member_process(const JoinOptions& options) {
   return Process([options](Parent& parent) {
-    const auto fabric = shm::join(options);
+    const auto fabric = join(options);
     parent.send_line("in " + std::to_string(fabric->rank()));
     static_cast<void>(parent.receive_line());
     return 0;
@@ -36,9 +36,9 @@ Process member_process(const shm::JoinOptions& options) {
 }
 
 /// A process that joins and polls until it is killed.
-Process polling_process(const shm::JoinOptions& options) {
+Process polling_process(const JoinOptions& options) {
   return Process([options](Parent& parent) {
-    const auto fabric = shm::join(options);
+    const auto fabric = join(options);
     parent.send_line("in " + std::to_string(fabric->rank()));
     while (true) {
       fabric->prepare_sleep();
@@ -63,7 +63,7 @@ TEST(ShmJoin, GivesANamedMemberThePlaceOfItsName) {
   const std::vector<std::string> names{"ada", "bob", "cyd"};
   Process cyd = member_process({.group = group, .names = names, .name = "cyd"});
   Process ada = member_process({.group = group, .names = names, .name = "ada"});
-  const auto bob = shm::join({.group = group, .names = names, .name = "bob"});
+  const auto bob = join({.group = group, .names = names, .name = "bob"});
   EXPECT_EQ(bob->rank(), 1u);
   EXPECT_EQ(bob->member_name(2), "cyd");
   EXPECT_EQ(ada.receive_line(), "in 0");
@@ -71,7 +71,7 @@ TEST(ShmJoin, GivesANamedMemberThePlaceOfItsName) {
 }
 
 TEST(ShmJoin, AGroupOfOneNeedsNobody) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   EXPECT_EQ(fabric->size(), 1u);
   EXPECT_EQ(fabric->kind(), "shm");
 }
@@ -87,7 +87,7 @@ std::set<int> descriptors_without_cloexec() {
 
 TEST(ShmJoin, LeavesNoDescriptorToProgramsThatItsProcessStarts) {
   const std::set<int> before = descriptors_without_cloexec();
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   const Region box = fabric->allocate({.name = "box", .bytes = 64});
   EXPECT_EQ(descriptors_without_cloexec(), before);
 }
@@ -96,7 +96,7 @@ TEST(ShmJoin, NamesTheMissingMember) {
   const std::string group = fresh_group();
   const std::string text = what_is_thrown_by([&] {
     static_cast<void>(
-        shm::join({.group = group, .names = {"ada", "bob"}, .name = "ada", .timeout_ms = kSoonMs}));
+        join({.group = group, .names = {"ada", "bob"}, .name = "ada", .timeout_ms = kSoonMs}));
   });
   EXPECT_TRUE(contains(text, "group '" + group + "'"));
   EXPECT_TRUE(contains(text, "1 of 2 members"));
@@ -107,15 +107,14 @@ TEST(ShmJoin, NumbersTheMissingMembersOfACountedGroup) {
   const std::string group = fresh_group();
   Process other([&](Parent& parent) {
     parent.send_line("trying");
-    static_cast<void>(shm::join({.group = group, .members = 4, .rank = 2, .timeout_ms = 60'000}));
+    static_cast<void>(join({.group = group, .members = 4, .rank = 2, .timeout_ms = 60'000}));
     return 0;
   });
   EXPECT_EQ(other.receive_line(), "trying");
   std::string text;
   do {  // until the other one has come
     text = what_is_thrown_by([&] {
-      static_cast<void>(
-          shm::join({.group = group, .members = 4, .rank = 1, .timeout_ms = kSoonMs}));
+      static_cast<void>(join({.group = group, .members = 4, .rank = 1, .timeout_ms = kSoonMs}));
     });
   } while (contains(text, "1 of 4 members"));
   EXPECT_TRUE(contains(text, "2 of 4 members"));
@@ -125,7 +124,7 @@ TEST(ShmJoin, NumbersTheMissingMembersOfACountedGroup) {
 TEST(ShmJoin, ReplacesAMemberThatDiedWhileTheGroupWasForming) {
   const std::string group = fresh_group();
   const auto options = [&](Rank rank) {
-    return shm::JoinOptions{.group = group, .members = 3, .rank = rank, .timeout_ms = 60'000};
+    return JoinOptions{.group = group, .members = 3, .rank = rank, .timeout_ms = 60'000};
   };
   Process first = member_process(options(0));
   for (int i = 0; i < 3; ++i) {
@@ -144,9 +143,9 @@ TEST(ShmJoin, ReplacesAMemberThatDiedWhileTheGroupWasForming) {
 
 TEST(ShmJoin, RefusesARankThatIsTaken) {
   const std::string group = fresh_group();
-  const auto fabric = shm::join({.group = group, .members = 1});
+  const auto fabric = join({.group = group, .members = 1});
   const std::string text = what_is_thrown_by(
-      [&] { static_cast<void>(shm::join({.group = group, .members = 2, .rank = 0})); });
+      [&] { static_cast<void>(join({.group = group, .members = 2, .rank = 0})); });
   EXPECT_TRUE(contains(text, "rank 0 by pid " + std::to_string(getpid())));
 }
 
@@ -168,16 +167,16 @@ TEST(ShmJoin, WaitsForAHolderThatIsDying) {
   ASSERT_EQ(holder.receive_line(), "listening");
   siginfo_t ended{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(holder.pid()), &ended, WEXITED | WNOWAIT), 0);
-  const auto fabric = shm::join({.group = group, .members = 1, .timeout_ms = 60'000});
+  const auto fabric = join({.group = group, .members = 1, .timeout_ms = 60'000});
   EXPECT_EQ(fabric->rank(), 0u);
 }
 
 TEST(ShmJoin, RefusesOneMoreThanThereArePlaces) {
   const std::string group = fresh_group();
   Process other = polling_process({.group = group, .members = 2});
-  const auto fabric = shm::join({.group = group, .members = 2});
+  const auto fabric = join({.group = group, .members = 2});
   const std::string text =
-      what_is_thrown_by([&] { static_cast<void>(shm::join({.group = group, .members = 2})); });
+      what_is_thrown_by([&] { static_cast<void>(join({.group = group, .members = 2})); });
   EXPECT_TRUE(contains(text, "already running"));
   EXPECT_TRUE(contains(text, "pid " + std::to_string(other.pid())));
 }
@@ -191,8 +190,7 @@ void expect_latecomer_is_refused(Rank dead) {
   for (Process& member : members) EXPECT_TRUE(contains(member.receive_line(), "in "));
   members[dead].kill();
   const std::string text = what_is_thrown_by([&] {
-    static_cast<void>(
-        shm::join({.group = group, .members = 3, .rank = dead, .timeout_ms = 60'000}));
+    static_cast<void>(join({.group = group, .members = 3, .rank = dead, .timeout_ms = 60'000}));
   });
   EXPECT_TRUE(contains(text, "group '" + group + "' is already running"));
   EXPECT_TRUE(contains(text, "no late joiner"));
@@ -208,14 +206,13 @@ TEST(ShmJoin, TellsBothSidesWhenTheyExpectDifferentCounts) {
     std::string text;
     while (!contains(text, "expects 3"))  // until the other one has called
       text = what_is_thrown_by([&] {
-        static_cast<void>(
-            shm::join({.group = group, .members = 2, .rank = 0, .timeout_ms = kSoonMs}));
+        static_cast<void>(join({.group = group, .members = 2, .rank = 0, .timeout_ms = kSoonMs}));
       });
     parent.send_line(text);
     return 0;
   });
   const std::string three = what_is_thrown_by([&] {
-    static_cast<void>(shm::join({.group = group, .members = 3, .rank = 1, .timeout_ms = 60'000}));
+    static_cast<void>(join({.group = group, .members = 3, .rank = 1, .timeout_ms = 60'000}));
   });
   EXPECT_TRUE(contains(three, "expects 2 members"));
   EXPECT_TRUE(contains(three, "expects 3"));
@@ -226,11 +223,11 @@ TEST(ShmJoin, TellsWhenTheNamesDiffer) {
   const std::string group = fresh_group();
   Process other([&](Parent&) {
     static_cast<void>(
-        shm::join({.group = group, .names = {"a", "b"}, .name = "a", .timeout_ms = 60'000}));
+        join({.group = group, .names = {"a", "b"}, .name = "a", .timeout_ms = 60'000}));
     return 0;
   });
-  const auto joining = [&](const shm::JoinOptions& options) {
-    return what_is_thrown_by([&] { static_cast<void>(shm::join(options)); });
+  const auto joining = [&](const JoinOptions& options) {
+    return what_is_thrown_by([&] { static_cast<void>(join(options)); });
   };
   EXPECT_TRUE(
       contains(joining({.group = group, .names = {"a", "c"}, .name = "c", .timeout_ms = 60'000}),
@@ -257,7 +254,7 @@ TEST(ShmJoin, RefusesAnotherVersionOfTheProtocol) {
       std::this_thread::yield();
   });
   const std::string text = what_is_thrown_by([&] {
-    static_cast<void>(shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000}));
+    static_cast<void>(join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000}));
   });
   future.join();
   EXPECT_TRUE(contains(text, "speaks version 2"));
@@ -284,13 +281,13 @@ TEST(ShmJoin, IsNotDisturbedByStrangersAndGarbage) {
       static_cast<void>(shm::send_packet(stranger->get(), packet, 0, stranger->get()));
     strangers.push_back(std::move(*stranger));  // and the rest never say a word
   }
-  const auto second = shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
+  const auto second = join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
   EXPECT_EQ(first.receive_line(), "in 0");
 }
 
 TEST(ShmJoin, RefusesOptionsThatMakeNoSense) {
-  const auto joining = [](const shm::JoinOptions& options) {
-    return what_is_thrown_by([&] { static_cast<void>(shm::join(options)); });
+  const auto joining = [](const JoinOptions& options) {
+    return what_is_thrown_by([&] { static_cast<void>(join(options)); });
   };
   EXPECT_TRUE(contains(joining({.group = "", .members = 1}), "group name ''"));
   EXPECT_TRUE(contains(joining({.group = "a/b", .members = 1}), "kMaxGroupNameBytes"));
@@ -312,10 +309,9 @@ TEST(ShmJoin, AnAccessGroupIsAWorldOfItsOwn) {
   const std::string access = own->gr_name, group = fresh_group();
   Process other =
       member_process({.group = group, .members = 2, .timeout_ms = 60'000, .access_group = access});
-  const auto alone =
-      shm::join({.group = group, .members = 1});  // the same name, for this user only
+  const auto alone = join({.group = group, .members = 1});  // the same name, for this user only
   const auto fabric =
-      shm::join({.group = group, .members = 2, .timeout_ms = 60'000, .access_group = access});
+      join({.group = group, .members = 2, .timeout_ms = 60'000, .access_group = access});
   EXPECT_TRUE(contains(other.receive_line(), "in "));
 }
 
@@ -325,14 +321,14 @@ TEST(ShmJoin, TwoUsersDoNotCollide) {
   const auto as_user = [&](uid_t user) {
     return Process([user, group](Parent& parent) {
       if (setgid(user) != 0 || setuid(user) != 0) return 2;
-      const auto fabric = shm::join({.group = group, .members = 1});
+      const auto fabric = join({.group = group, .members = 1});
       parent.send_line("in");
       static_cast<void>(parent.receive_line());
       return 0;
     });
   };
   Process nobody = as_user(65534), somebody = as_user(12345);
-  const auto root = shm::join({.group = group, .members = 1});
+  const auto root = join({.group = group, .members = 1});
   EXPECT_EQ(nobody.receive_line(), "in");
   EXPECT_EQ(somebody.receive_line(), "in");
 }
@@ -351,7 +347,7 @@ TEST(ShmJoin, DoesNotSpeakWithAnotherUserWhoPretends) {
   });
   ASSERT_EQ(impostor.receive_line(), "listening");
   const std::string text = what_is_thrown_by([&] {
-    static_cast<void>(shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = kSoonMs}));
+    static_cast<void>(join({.group = group, .members = 2, .rank = 1, .timeout_ms = kSoonMs}));
   });
   EXPECT_TRUE(contains(text, "pid " + std::to_string(impostor.pid()) + " of user 65534"));
 }

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/errors.hpp"
 #include "support/fresh_group.hpp"
@@ -25,7 +25,7 @@ using test::what_is_thrown_by;
 
 struct ShmListener : testing::Test {
   const std::string group = fresh_group();
-  const std::shared_ptr<Rendezvous> place = shm::rendezvous({.group = group});
+  const std::shared_ptr<Rendezvous> place = make_rendezvous({.group = group});
 
   /// The two meet. Whoever connects in vain does so again.
   void expect_roster(PendingJoin& accepting) const {

@@ -87,7 +87,7 @@ TEST(ShmMemory, MessagesWaitForTheirHandler) {
 }
 
 TEST(ShmMemory, AFullRingIsBackPressure) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   const std::array<std::byte, kMaxMessageBytes> large{};
   std::size_t sent = 0, heard = 0;
   while (fabric->send(0, 0, large) == Refusal::none) ++sent;
@@ -102,7 +102,7 @@ TEST(ShmMemory, AFullRingIsBackPressure) {
 }
 
 TEST(ShmMemory, OnesOwnMemoryIsReachedLikeAPeers) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   const Region box = fabric->allocate({.name = "box", .bytes = 64});
   const std::uint64_t value = 5;
   EXPECT_EQ(fabric->post(write(0, box.id(), 0, &value, 8)).refusal, Refusal::not_connected);
@@ -193,7 +193,7 @@ TEST(ShmMemory, ManyAnnouncementsDeviceAPeerThatDoesNotPoll) {
 }
 
 TEST(ShmMemory, AnnouncingWhatIsNotOnesOwnIsAnError) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   EXPECT_TRUE(contains(test::what_is_thrown_by([&] { fabric->announce(Region()); }), "allocated"));
   const Region published = fabric->publish({.name = "board", .bytes = 64});
   EXPECT_TRUE(contains(test::what_is_thrown_by([&] { fabric->announce(published); }), "'board'"));
@@ -220,7 +220,7 @@ TEST(ShmMemory, ProcessesShareIt) {
 }
 
 TEST(ShmMemory, AbandonedCompletionsMayBeFreed) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   const Region box = fabric->allocate({.name = "box", .bytes = 64});
   fabric->announce(box);
   {

@@ -49,7 +49,7 @@ TEST(ShmObserver, FindsAllSegmentsOfAGroupOnce) {
 TEST(ShmObserver, NamesTheOwnerThoughOthersHoldTheSegment) {
   const std::string group = fresh_group();
   Process owner([&](Parent& parent) {
-    const auto fabric = shm::join({.group = group, .members = 1});
+    const auto fabric = join({.group = group, .members = 1});
     parent.send_line("in");
     static_cast<void>(parent.receive_line());
     return 0;
@@ -67,7 +67,7 @@ TEST(ShmObserver, NamesTheOwnerThoughOthersHoldTheSegment) {
 TEST(ShmObserver, ReadsARegionWhileItsOwnerWritesAndAfterItsEnd) {
   const std::string group = fresh_group();
   Process owner([&](Parent& parent) {
-    const auto fabric = shm::join({.group = group, .members = 1});
+    const auto fabric = join({.group = group, .members = 1});
     const Region board =
         fabric->publish({.name = "board", .bytes = 64, .layout_hash = 9, .layout_text = "what"});
     parent.send_line("published");
@@ -101,13 +101,13 @@ TEST(ShmObserver, AMemberRaisesItsLimitOfDescriptorsIfItMust) {
   Process member([](Parent& parent) {
     const rlimit low{32, 4096};
     if (setrlimit(RLIMIT_NOFILE, &low) != 0) return 2;
-    static_cast<void>(shm::join({.group = fresh_group(), .members = 1}));
+    static_cast<void>(join({.group = fresh_group(), .members = 1}));
     rlimit now{};
     getrlimit(RLIMIT_NOFILE, &now);
     const rlimit too_low{32, 32};
     if (setrlimit(RLIMIT_NOFILE, &too_low) != 0) return 3;
     parent.send_line(test::what_is_thrown_by(
-        [] { static_cast<void>(shm::join({.group = fresh_group(), .members = 1})); }));
+        [] { static_cast<void>(join({.group = fresh_group(), .members = 1})); }));
     return now.rlim_cur > 32 ? 0 : 1;
   });
   const std::string text = member.receive_line();

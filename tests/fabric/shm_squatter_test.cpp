@@ -63,13 +63,13 @@ class ShmSquatter : public testing::TestWithParam<Squats> {
   }
   [[nodiscard]] Process member(Rank rank) const {
     return Process([options = options(rank, kLongMs)](Parent& parent) {
-      const auto fabric = shm::join(options);
+      const auto fabric = join(options);
       parent.send_line("in");
       static_cast<void>(parent.receive_line());
       return 0;
     });
   }
-  [[nodiscard]] shm::JoinOptions options(Rank rank, std::uint32_t timeout_ms) const {
+  [[nodiscard]] JoinOptions options(Rank rank, std::uint32_t timeout_ms) const {
     return {.group = group_, .members = 2, .rank = rank, .timeout_ms = timeout_ms};
   }
 
@@ -97,9 +97,8 @@ TEST_P(ShmSquatter, LeavesNoPlaceForASecondMemberOfARank) {
   EXPECT_EQ(zero.receive_line(), "in");
   EXPECT_EQ(one.receive_line(), "in");
   other.kill();
-  EXPECT_TRUE(
-      contains(what_is_thrown_by([&] { static_cast<void>(shm::join(options(0, kSoonMs))); }),
-               "pid " + std::to_string(zero.pid())));
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { static_cast<void>(join(options(0, kSoonMs))); }),
+                       "pid " + std::to_string(zero.pid())));
 }
 
 TEST_P(ShmSquatter, IsNamedIfItHoldsAllNames) {
@@ -108,8 +107,7 @@ TEST_P(ShmSquatter, IsNamedIfItHoldsAllNames) {
     names.push_back(address(0).name_number(number));
   Process other = squatter(names, GetParam());
   ASSERT_EQ(other.receive_line(), "held");
-  const std::string text =
-      what_is_thrown_by([&] { static_cast<void>(shm::join(options(0, kSoonMs))); });
+  const std::string text = what_is_thrown_by([&] { static_cast<void>(join(options(0, kSoonMs))); });
   EXPECT_TRUE(contains(text, GetParam() == Squats::deaf
                                  ? "an unknown process"
                                  : "pid " + std::to_string(other.pid()) + " of user 65534"))
@@ -122,7 +120,7 @@ TEST_P(ShmSquatter, DoesNotKeepListenersClosed) {
     names.push_back(shm::address_of(shm::access_for(""), group_ + ".join", listener).name);
   Process other = squatter(names, GetParam());
   ASSERT_EQ(other.receive_line(), "held");
-  const std::shared_ptr<Rendezvous> place = shm::rendezvous({.group = group_});
+  const std::shared_ptr<Rendezvous> place = make_rendezvous({.group = group_});
   const std::unique_ptr<PendingJoin> accepting = place->accept();
   std::unique_ptr<PendingJoin> connect = place->connect();
   std::unique_ptr<Fabric> inside, outside;
@@ -141,7 +139,7 @@ TEST(ShmDescriptorLimit, AGroupOfOneNeedsNoMoreThanItUses) {
   Process member([](Parent&) {
     const rlimit limit{64, 64};
     if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
-    const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+    const auto fabric = join({.group = fresh_group(), .members = 1});
     const Region region = fabric->allocate({.name = "some", .bytes = 64});
     return region.memory().size() >= 64 ? 0 : 1;
   });

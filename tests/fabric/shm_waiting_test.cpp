@@ -135,7 +135,7 @@ TEST(ShmWaiting, ASleeperIsWokenByAMessageAPutAndAnAtomic) {
 }
 
 TEST(ShmWaiting, AnyThreadMayWakeASleeper) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   for (int i = 0; i < 200; ++i) {
     fabric->prepare_sleep();
     std::thread waker([&] { fabric->wake(); });
@@ -145,7 +145,7 @@ TEST(ShmWaiting, AnyThreadMayWakeASleeper) {
 }
 
 TEST(ShmWaiting, AWakeThatComesEarlyIsNotLost) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   fabric->wake();
   for (int i = 0; i < 100'000; ++i) fabric->poll();  // which see the bell
   fabric->prepare_sleep();
@@ -154,7 +154,7 @@ TEST(ShmWaiting, AWakeThatComesEarlyIsNotLost) {
 }
 
 TEST(ShmWaiting, WakesForAnAppointment) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   const std::uint64_t time_ns = fabric->now_ns() + 1'000'000;
   while (fabric->now_ns() < time_ns) {
     fabric->wake_at(time_ns + 3'600'000'000'000);
@@ -165,7 +165,7 @@ TEST(ShmWaiting, WakesForAnAppointment) {
 }
 
 TEST(ShmWaiting, ASleepEndsAfterItsTimeout) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   const std::uint64_t before_ns = fabric->now_ns();
   fabric->prepare_sleep();
   fabric->sleep(2'000'000);
@@ -210,7 +210,7 @@ bool wait_as_a_foreign_loop(Fabric& fabric, int timeout_ms) {
 
 /// SHM-W5 promises what this test checks.
 TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForTheHeartbeat) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1});
+  const auto fabric = join({.group = fresh_group(), .members = 1});
   for (int beat = 0; beat < 3; ++beat) {
     const std::uint64_t before_ns = fabric->recent_ns();
     EXPECT_TRUE(wait_as_a_foreign_loop(*fabric, kPatienceMs));
@@ -219,7 +219,7 @@ TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForTheHeartbeat) {
 }
 
 TEST(ShmWaiting, TheWaitDescriptorBecomesReadableForAnAppointment) {
-  const auto fabric = shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   fabric->wake_at(fabric->now_ns() + 1'000'000);
   EXPECT_TRUE(wait_as_a_foreign_loop(*fabric, kPatienceMs));
   EXPECT_FALSE(wait_as_a_foreign_loop(*fabric, 0));  // it is over
@@ -234,7 +234,7 @@ TEST(ShmWaiting, TheWaitDescriptorIsNotReadableOnceAllIsHandled) {
   std::array<std::unique_ptr<Member>, 2> members;
   const auto join = [&](Rank rank) {
     members[rank] = std::make_unique<Member>(
-        shm::JoinOptions{.group = group, .members = 2, .rank = rank, .silence_timeout_ms = 0});
+        JoinOptions{.group = group, .members = 2, .rank = rank, .silence_timeout_ms = 0});
   };
   {
     const std::jthread second(join, 1);

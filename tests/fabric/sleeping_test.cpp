@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/shm_group.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 
 struct Sleeping : testing::Test {
   static std::unique_ptr<Fabric> alone() {
-    return shm::join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
+    return join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
   }
   bool sleep_unless_found(const std::function<bool()>& poll) {
     const auto collect = [this] {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/network_join.hpp"
 
@@ -17,10 +17,10 @@ constexpr std::size_t kBytes = std::size_t{16} << 20;  // more than the sockets 
 /// One member fills the region of the other, which does not poll before, and goes at once.
 /// By TCP-T2 the end of a connection is told after all frames that came on it.
 TEST(TcpFarewell, WhatWasPostedArrivesThoughItsMemberHasGone) {
-  const NetworkJoinOptions options = test::on_this_host(test::fresh_group(), 2);
+  const JoinOptions options = test::on_this_host("tcp", test::fresh_group(), 2);
   std::atomic<bool> connected{false}, posted{false};
   std::thread sender([&] {
-    const auto fabric = tcp::join(options);
+    const auto fabric = join(options);
     const Rank peer = 1 - fabric->rank();
     const Region region = fabric->allocate({.name = "box", .bytes = kBytes});
     fabric->announce(region);
@@ -30,7 +30,7 @@ TEST(TcpFarewell, WhatWasPostedArrivesThoughItsMemberHasGone) {
     EXPECT_TRUE(fabric->post(put(peer, region.id(), 0, words.data(), kBytes)).all());
     posted = true;
   });
-  const auto fabric = tcp::join(options);
+  const auto fabric = join(options);
   const Region region = fabric->allocate({.name = "box", .bytes = kBytes});
   fabric->announce(region);
   while (!connected) fabric->poll();

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/network_join.hpp"
 
@@ -12,22 +12,14 @@ using test::what_is_thrown_by;
 
 struct TcpNetwork {
   static constexpr const char* kName = "tcp";
-  static std::unique_ptr<Fabric> join(const tcp::JoinOptions& options) {
-    return tcp::join(options);
-  }
-  static std::unique_ptr<PendingJoin> begin_join(const tcp::JoinOptions& options) {
-    return tcp::begin_join(options);
-  }
 };
 
 TEST(TcpJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
-  tcp::JoinOptions options = on_this_host(fresh_group(), 1);
-  const auto refusal = [&] {
-    return what_is_thrown_by([&] { static_cast<void>(tcp::join(options)); });
-  };
+  JoinOptions options = on_this_host("tcp", fresh_group(), 1);
+  const auto refusal = [&] { return what_is_thrown_by([&] { static_cast<void>(join(options)); }); };
   options.device = "eth77";
   EXPECT_TRUE(contains(refusal(), "'eth77'"));
-  for (const std::string& network : tcp::networks()) EXPECT_TRUE(contains(refusal(), network));
+  for (const std::string& network : devices_of("tcp")) EXPECT_TRUE(contains(refusal(), network));
   options.device = {};
   options.address = "203.0.113.7";  // an example's; nobody has it
   EXPECT_TRUE(contains(refusal(), "203.0.113.7"));
@@ -39,9 +31,9 @@ TEST(TcpJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
 }
 
 TEST(TcpJoin, ListensOnTheDeviceThatIsAskedFor) {
-  tcp::JoinOptions options = on_this_host(fresh_group(), 1);
+  JoinOptions options = on_this_host("tcp", fresh_group(), 1);
   options.device = "lo";
-  EXPECT_TRUE(contains(tcp::join(options)->description(), "on lo"));
+  EXPECT_TRUE(contains(join(options)->description(), "on lo"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
@@ -31,9 +31,10 @@ std::string device() {
 #define SKIP_WITHOUT_A_DEVICE() \
   if (device().empty()) GTEST_SKIP() << "DUNLIN_VERBS_DEVICES names no RDMA device"
 
-verbs::JoinOptions on_this_host(const std::string& group, std::uint32_t members,
-                                std::uint32_t silence_timeout_ms = 0) {
-  return {.group = group,
+JoinOptions on_this_host(const std::string& group, std::uint32_t members,
+                         std::uint32_t silence_timeout_ms = 0) {
+  return {.network = "verbs",
+          .group = group,
           .members = members,
           .timeout_ms = 60'000,
           .silence_timeout_ms = silence_timeout_ms,
@@ -42,14 +43,14 @@ verbs::JoinOptions on_this_host(const std::string& group, std::uint32_t members,
           .device = device()};
 }
 
-std::string refusal(const verbs::JoinOptions& options) {
-  return what_is_thrown_by([&] { static_cast<void>(verbs::join(options)); });
+std::string refusal(const JoinOptions& options) {
+  return what_is_thrown_by([&] { static_cast<void>(join(options)); });
 }
 
 /// Says a word to the first member and polls, because a member must, until that one is gone.
-Process polling_member(const verbs::JoinOptions& options) {
+Process polling_member(const JoinOptions& options) {
   return Process([options](Parent& parent) {
-    const auto fabric = verbs::join(options);
+    const auto fabric = join(options);
     const std::array<std::byte, 1> word{};
     while (fabric->send(0, 0, word) == Refusal::queue_full) poll_politely(*fabric);
     parent.send_line("in");
@@ -66,7 +67,7 @@ void in_a_process(const std::function<int(Parent&)>& body) {
 }
 
 TEST(VerbsJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
-  verbs::JoinOptions options = on_this_host(fresh_group(), 1);
+  JoinOptions options = on_this_host(fresh_group(), 1);
   options.device = "mlx77_0";
   const std::string text = refusal(options);
   if (device().empty()) {
@@ -74,7 +75,7 @@ TEST(VerbsJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
     return;
   }
   EXPECT_TRUE(contains(text, "'mlx77_0'"));
-  for (const std::string& place : verbs::devices()) EXPECT_TRUE(contains(text, place)) << text;
+  for (const std::string& place : devices_of("verbs")) EXPECT_TRUE(contains(text, place)) << text;
   options.device = device();
   options.address = "203.0.113.7";  // an example's; nobody has it
   EXPECT_TRUE(contains(refusal(options), "203.0.113.7"));
@@ -82,7 +83,7 @@ TEST(VerbsJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
 
 TEST(VerbsJoin, SaysWhichDeviceItChoseAndWhatItPromises) {
   SKIP_WITHOUT_A_DEVICE();
-  const auto fabric = verbs::join(on_this_host(fresh_group(), 1));
+  const auto fabric = join(on_this_host(fresh_group(), 1));
   const std::string text = fabric->description();
   EXPECT_TRUE(contains(text, device())) << text;
   EXPECT_TRUE(contains(text, "as asked")) << text;
@@ -103,7 +104,7 @@ TEST(VerbsLimits, OfLockedMemoryAreNamedWithWhatRaisesThem) {
     // The limit does not bind whoever has the capability, so lay it down.
     if (setgid(65534) != 0 || setuid(65534) != 0) return 0;
     const std::string text = what_is_thrown_by([&] {
-      const auto fabric = verbs::join(options);
+      const auto fabric = join(options);
       const Region large = fabric->allocate({.name = "large", .bytes = 1 << 20});
       fabric->announce(large);
     });
@@ -122,13 +123,13 @@ TEST(VerbsMesh, FormsOfTenProcessesOnOneDevice) {
   in_a_process([&](Parent& parent) {
     std::vector<Process> others;
     for (Rank rank = 1; rank < kMembers; ++rank) {
-      verbs::JoinOptions other = options;
+      JoinOptions other = options;
       other.rank = rank;
       others.push_back(polling_member(other));
     }
-    verbs::JoinOptions first = options;
+    JoinOptions first = options;
     first.rank = 0;
-    const auto fabric = verbs::join(first);
+    const auto fabric = join(first);
     for (Process& other : others)
       if (const std::string said = other.receive_line(); said != "in")
         parent.send_line("a member said " + said);
@@ -140,12 +141,12 @@ void expect_failure_of(const std::function<void(Process&)>& harm, std::uint32_t 
                        const std::string& because) {
   const auto options = on_this_host(fresh_group(), 2, silence_timeout_ms);
   in_a_process([&](Parent& parent) {
-    verbs::JoinOptions first = options;
+    JoinOptions first = options;
     first.rank = 0;
-    verbs::JoinOptions second = options;
+    JoinOptions second = options;
     second.rank = 1;
     Process peer = polling_member(second);
-    const auto fabric = verbs::join(first);
+    const auto fabric = join(first);
     if (peer.receive_line() != "in") return 1;
     bool heard = false;
     int told = 0;
@@ -180,9 +181,9 @@ void with_a_box_at_a_peer(const std::function<int(std::unique_ptr<Fabric>&, Regi
   const auto options = on_this_host(fresh_group(), 2);
   in_a_process([&](Parent&) {
     const auto join = [&](Rank rank) {
-      verbs::JoinOptions mine = options;
+      JoinOptions mine = options;
       mine.rank = rank;
-      return verbs::join(mine);
+      return join(mine);
     };
     const Process peer([&](Parent&) {
       const auto fabric = join(1);

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
@@ -167,8 +167,8 @@ class GatewayHouse : public testing::Test {
   std::string group_name = fresh_group();
   std::string domain = std::to_string(getpid() % 200 + 20);
   OwnDirectory directory;
-  std::unique_ptr<Fabric> fabric = shm::join({.group = group_name, .names = {"a"}, .name = "a"});
-  Group group = Group(*fabric, {.rendezvous = shm::rendezvous({.group = group_name})});
+  std::unique_ptr<Fabric> fabric = join({.group = group_name, .names = {"a"}, .name = "a"});
+  Group group = Group(*fabric, {.rendezvous = make_rendezvous({.group = group_name})});
   pubsub::DomainParticipant participant = pubsub::DomainParticipant(group);
 
  private:

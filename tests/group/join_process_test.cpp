@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/group.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/multicast.hpp>
 #include <dunlin/run.hpp>
 
@@ -165,11 +165,11 @@ TEST_P(JoiningProcesses, ComeInThoughTheLeaderWasStopped) {
 
 TEST(GroupInShm, SaysWhyNobodyCanComeInWhileItsListenersAreHeld) {
   const std::string name = fresh_group();
-  const auto place = shm::rendezvous({.group = name});
+  const auto place = make_rendezvous({.group = name});
   std::vector<std::unique_ptr<PendingJoin>> held;
   for (std::uint32_t listener = 0; listener < kMaxViewMembers; ++listener)
     held.push_back(place->accept());
-  const auto fabric = shm::join({.group = name, .members = 1});
+  const auto fabric = join({.group = name, .members = 1});
   Group group(*fabric, {.rendezvous = place});
   EXPECT_TRUE(run_until(
       group,

@@ -196,7 +196,7 @@ TEST(GroupJoiner, TellsWhyTheListenerIsClosed) {
 
 TEST(GroupJoiner, NeedsARendezvous) {
   const std::string text = what_is_thrown_by([] { GroupEntry("x", {}); });
-  EXPECT_TRUE(contains(text, "give that of the group, such as shm::rendezvous()")) << text;
+  EXPECT_TRUE(contains(text, "give that of the group, such as make_rendezvous()")) << text;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/multicast.hpp>
 #include <dunlin/run.hpp>
 
@@ -33,7 +33,7 @@ constexpr std::uint64_t kMessages = 1'000;
 class Member {
  public:
   Member(const std::string& group_name, const std::string& name, MulticastOptions options)
-      : fabric_(shm::join({.group = group_name, .names = {"a", "b", "c"}, .name = name})),
+      : fabric_(join({.group = group_name, .names = {"a", "b", "c"}, .name = name})),
         group(*fabric_, {.subgroups = {{.name = "casts"}}}),
         casts(group, "casts", std::move(options)) {}
   bool until(const std::function<bool()>& condition) {
@@ -128,7 +128,7 @@ TEST(HandOver, EndsWhenItsTimeIsUp) {
   const std::string name = fresh_group();
   std::atomic<bool> over = false;
   const auto idle = [&](const std::string& member) {
-    auto fabric = shm::join({.group = name, .names = {"a", "b", "c"}, .name = member});
+    auto fabric = join({.group = name, .names = {"a", "b", "c"}, .name = member});
     over.wait(false);
   };
   const std::jthread b([&] { idle("b"); });

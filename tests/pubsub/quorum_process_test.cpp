@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/error.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/group.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
@@ -57,11 +57,11 @@ int take_part(Parent& parent, const std::string& group_name, const std::string& 
               const Names& names, const std::string& logs, const std::string& life) {
   std::unique_ptr<Fabric> fabric;
   std::unique_ptr<Group> group;
-  const auto place = shm::rendezvous({.group = group_name});
+  const auto place = make_rendezvous({.group = group_name});
   if (names.empty()) {
     group = Group::join(name, {.rendezvous = place});
   } else {
-    fabric = shm::join({.group = group_name, .names = names, .name = name});
+    fabric = join({.group = group_name, .names = names, .name = name});
     group = std::make_unique<Group>(*fabric, GroupOptions{.rendezvous = place});
   }
   DomainParticipant participant(

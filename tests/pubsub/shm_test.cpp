@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
@@ -42,7 +42,7 @@ DataReaderQos everything() {
 void take_part(const std::string& group_name, const std::string& name, std::uint64_t samples,
                std::vector<std::uint64_t>& taken, std::uint64_t& named, std::string& error) {
   try {
-    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = name});
+    auto fabric = join({.group = group_name, .names = {"a", "b"}, .name = name});
     Group group(*fabric);
     DomainParticipant participant(group);
     const Topic<Numbered> numbers(participant, "numbers");
@@ -127,7 +127,7 @@ std::uint64_t given_of_a_writer_that_ends(Level level, const ParticipantOptions&
   const std::string group_name = fresh_group();
   std::uint64_t given = 0;
   std::jthread reading([&] {
-    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "a"});
+    auto fabric = join({.group = group_name, .names = {"a", "b"}, .name = "a"});
     Group group(*fabric);
     DomainParticipant participant(group);
     const Topic<Numbered> topic(participant, "numbers", {.level = level});
@@ -142,7 +142,7 @@ std::uint64_t given_of_a_writer_that_ends(Level level, const ParticipantOptions&
         kPatienceMs);
   });
   {
-    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "b"});
+    auto fabric = join({.group = group_name, .names = {"a", "b"}, .name = "b"});
     Group group(*fabric);
     DomainParticipant participant(group, options);
     const Topic<Numbered> topic(participant, "numbers", {.level = level});
@@ -182,7 +182,7 @@ TEST(TopicShmTest, AnAcknowledgmentIsWaitedForAsLongAsTheCallerSays) {
   const std::string group_name = fresh_group();
   std::atomic<bool> over = false;
   const std::jthread other([&] {
-    auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "b"});
+    auto fabric = join({.group = group_name, .names = {"a", "b"}, .name = "b"});
     Group group(*fabric);
     DomainParticipant participant(group, {.hand_over_ms = 0});
     const Topic<Numbered> topic(participant, "numbers");
@@ -191,7 +191,7 @@ TEST(TopicShmTest, AnAcknowledgmentIsWaitedForAsLongAsTheCallerSays) {
         participant, [&] { return reader->ready() && topic.endpoints().size() == 2; }, kPatienceMs);
     over.wait(false);
   });
-  auto fabric = shm::join({.group = group_name, .names = {"a", "b"}, .name = "a"});
+  auto fabric = join({.group = group_name, .names = {"a", "b"}, .name = "a"});
   Group group(*fabric);
   DomainParticipant participant(group, {.hand_over_ms = 0});
   const Topic<Numbered> topic(participant, "numbers");

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "pubsub/participants.hpp"
@@ -295,8 +295,7 @@ TEST(TopicTrim, BoundsTheFilesOfALogOverRestarts) {
                      .log_trim_bytes = std::uint64_t{16} << 10U};
   std::uint64_t written = 0;
   for (std::uint64_t life = 0; life < 3; ++life) {
-    auto fabric =
-        shm::join({.group = "trim-" + std::to_string(getpid()), .names = {"a"}, .name = "a"});
+    auto fabric = join({.group = "trim-" + std::to_string(getpid()), .names = {"a"}, .name = "a"});
     Group group(*fabric);
     DomainParticipant participant(group, {.log_directory = log, .log_founders = {"a"}});
     Ends ends(participant, qos);

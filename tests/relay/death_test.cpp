@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "relay/house.hpp"
@@ -29,7 +29,7 @@ pubsub::TopicQos stored_topic() {
 /// A member of a group of three that relays until its parent says so. It tells its port, and at the
 /// end whether it was given each sample of the topic once, in order.
 int relay_and_listen(Parent& parent, const std::string& group_name, const std::string& name) {
-  const auto fabric = shm::join({.group = group_name, .names = {"x", "y", "z"}, .name = name});
+  const auto fabric = join({.group = group_name, .names = {"x", "y", "z"}, .name = name});
   Group group(*fabric);
   pubsub::DomainParticipant participant(group);
   Relay relay(participant);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "relay/house.hpp"
@@ -25,7 +25,7 @@ constexpr const char* kNames[] = {"x", "y", "z"};
 /// Serves until it is killed. It tells its port once it knows all relays.
 int serve_clients(Parent& parent, const std::string& group_name, const std::string& name,
                   const std::string& logs) {
-  const auto fabric = shm::join({.group = group_name, .names = {"x", "y", "z"}, .name = name});
+  const auto fabric = join({.group = group_name, .names = {"x", "y", "z"}, .name = name});
   Group group(*fabric);
   pubsub::ParticipantOptions options;
   if (!logs.empty()) options = {.log_directory = logs, .log_founders = {"x", "y", "z"}};

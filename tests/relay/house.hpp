@@ -14,8 +14,8 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/group.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/relay.hpp>
 #include <dunlin/relay/relay.hpp>
@@ -49,7 +49,7 @@ struct Heavy {
 class House {
  public:
   explicit House(relay::RelayOptions options = {})
-      : fabric(shm::join({.group = fresh_group(), .names = {"r"}, .name = "r"})),
+      : fabric(join({.group = fresh_group(), .names = {"r"}, .name = "r"})),
         group(*fabric),
         participant(group),
         relay(participant, std::move(options)) {}

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/remote.hpp>
 
 #include "support/errors.hpp"
@@ -219,7 +219,7 @@ TEST_F(InSimulation, OneCoroutineAwaitsAnOperation) {
 }
 
 TEST(InFlightOnShm, HasEndedWhenTheCallReturns) {
-  const auto fabric = shm::join({.group = test::fresh_group(), .members = 1});
+  const auto fabric = join({.group = test::fresh_group(), .members = 1});
   Progress progress(*fabric);
   const Region box = fabric->allocate({.name = "box", .bytes = 64});
   fabric->announce(box);

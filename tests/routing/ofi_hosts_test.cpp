@@ -81,12 +81,12 @@ class Hosts {
 
  private:
   [[nodiscard]] Cluster cluster(std::uint32_t host) const {
-    return Cluster({.fabric = "ofi",
-                    .rendezvous = "unix:" + rendezvous_,
-                    .secret_file = secret_,
-                    .hosts = kHosts,
-                    .host = host,
-                    .join_timeout_s = 60});
+    return Cluster({{.network = "ofi",
+                     .timeout_ms = 60'000,
+                     .rendezvous = "unix:" + rendezvous_,
+                     .secret_file = secret_},
+                    kHosts,
+                    host});
   }
 
   int take_part(Parent& parent, const Topology& net, const std::vector<LinkEvent>& events,
@@ -148,7 +148,7 @@ TEST(OfiRun, NeedsNothingButTheNameOfItsFabricOnOneHost) {
   std::string network;
   std::size_t told = 0;
   const Finish finish = run_on_processes(
-      plan, Cluster({.fabric = "ofi"}), [&](const EventRecord&) { ++told; },
+      plan, Cluster({{.network = "ofi"}}), [&](const EventRecord&) { ++told; },
       [&](const std::string& text) { network = text; });
   EXPECT_EQ(told, events.size() + 1);
   EXPECT_TRUE(check(net, costs_after(net, events, events.size()), finish.tables).agrees());

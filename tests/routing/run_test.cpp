@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "networks.hpp"
@@ -254,7 +254,7 @@ TEST(Run, EndsWithTheErrorOfARouterThatCannotJoin) {
   const Topology net = hub_ring(4, {});
   const std::vector<LinkEvent> events;
   const Plan plan(net, events);
-  const dunlin::app::Cluster cluster({.join_timeout_s = 3'600});
+  const dunlin::app::Cluster cluster({{.network = "shm", .timeout_ms = 3'600'000}});
   dunlin::test::Process run([&](dunlin::test::Parent& parent) {
     static int count;
     count = 0;
@@ -304,10 +304,10 @@ TEST(Run, IsFreeOfRacesAsThreads) {
   const auto events = random_events(net, 30, 3);
   const Plan plan(net, events);
   const auto join = [&](std::uint32_t rank) {
-    return dunlin::shm::join({.group = "routing-test-" + std::to_string(getpid()),
-                              .members = plan.members(),
-                              .rank = rank,
-                              .silence_timeout_ms = 0});
+    return dunlin::join({.group = "routing-test-" + std::to_string(getpid()),
+                         .members = plan.members(),
+                         .rank = rank,
+                         .silence_timeout_ms = 0});
   };
   std::vector<std::jthread> threads;
   for (std::uint32_t rank = 0; rank < plan.routers(); ++rank) {

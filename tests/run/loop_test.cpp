@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
 #include "fabric/shm_group.hpp"
@@ -28,7 +28,7 @@ using test::what_is_thrown_by;
 constexpr std::uint32_t kPatienceMs = 120'000;
 
 std::unique_ptr<Fabric> alone() {
-  return shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  return join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
 }
 
 /// What a loop polls: does what a test says.

@@ -8,8 +8,8 @@
 
 #include <dunlin/container.hpp>
 #include <dunlin/error.hpp>
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/progress_thread.hpp>
 
 #include "support/errors.hpp"
@@ -34,7 +34,7 @@ struct Part {
     return its_fabric->poll();
   }
   std::unique_ptr<Fabric> its_fabric =
-      shm::join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
+      join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
   std::atomic<std::uint64_t> polls = 0;
   std::atomic<bool> throws = false;
 };
@@ -66,11 +66,11 @@ TEST_P(WithProgressThread, PollsWhileTheOwnerComputesAndNotElsewhere) {
 TEST_P(WithProgressThread, AnswersTheRequestsOfOthers) {
   const std::string group = test::fresh_group();
   const auto member = [&](Rank rank) {
-    return shm::join({.group = group,
-                      .members = 2,
-                      .rank = rank,
-                      .timeout_ms = test::kPatienceMs,
-                      .silence_timeout_ms = 0});
+    return join({.group = group,
+                 .members = 2,
+                 .rank = rank,
+                 .timeout_ms = test::kPatienceMs,
+                 .silence_timeout_ms = 0});
   };
   std::atomic<bool> begins = false, done = false;
   std::jthread other([&] {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
@@ -26,7 +26,7 @@ struct Row {
 
 struct Runner : testing::TestWithParam<Wait> {
   const std::unique_ptr<Fabric> fabric =
-      shm::join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
+      join({.group = fresh_group(), .members = 1, .silence_timeout_ms = 0});
   Table<Row> table{fabric};
   std::atomic<int> fired = 0;
 

@@ -3,7 +3,7 @@
 
 #include <poll.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "store/stores.hpp"
 #include "support/fresh_group.hpp"
@@ -89,8 +89,7 @@ TEST_F(Expiry, TheTimeCanBeChangedAndKept) {
 
 // Without heartbeats nothing else wakes a process that serves nobody.
 TEST(ExpiryOnShm, AHomeThatSleepsIsWokenForItsDutyThoughItHasAskedForAnEarlierTime) {
-  const auto fabric =
-      shm::join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = test::fresh_group(), .members = 1, .silence_timeout_ms = 0});
   Store store(*fabric, test::small_store());
   store.poll();
   const std::uint64_t soon = fabric->now_ns() + 1'000;

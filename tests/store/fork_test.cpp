@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/store.hpp>
 
 #include "store/stores.hpp"
@@ -21,7 +21,7 @@ using test::Process;
 
 TEST(StoreFork, ACallOfTheChildEndsStoppedAndTheParentsChangesStay) {
   Process member([](Parent& parent) {
-    const auto fabric = shm::join({.group = test::fresh_group(), .members = 1});
+    const auto fabric = join({.group = test::fresh_group(), .members = 1});
     auto store = std::make_unique<Store>(*fabric, test::small_store());
     if (!store->put("key", "value").outcome().ok()) return 1;
     auto under_way = std::make_unique<StoreBatch>(*store);

@@ -105,7 +105,7 @@ TEST(StoreTransactions, AreSeenByAProgramThatJoinsTheServers) {
   EXPECT_EQ(ask(client, "SET k value"), "+OK\r\n");
   dunlin::test::Process program([&](dunlin::test::Parent&) {
     auto group = dunlin::Group::join(
-        "program", {.rendezvous = dunlin::shm::rendezvous({.group = group_name})});
+        "program", {.rendezvous = dunlin::make_rendezvous({.group = group_name})});
     dunlin::GroupMembers members(*group, 64);
     dunlin::remote::Progress progress(group->fabric(), members);
     dunlin::Store store(progress);

@@ -2,9 +2,7 @@
 
 #include <cstdlib>
 
-#include <dunlin/fabric/shm.hpp>
-#include <dunlin/fabric/tcp.hpp>
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "support/hosts.hpp"
 
@@ -14,21 +12,22 @@ namespace {
 constexpr unsigned kHosts = 3;
 
 std::unique_ptr<Fabric> join_shm(const NodeSpec& spec) {
-  return shm::join({.group = spec.group,
-                    .members = spec.nodes,
-                    .rank = spec.rank,
-                    .timeout_ms = kPatienceMs,
-                    .silence_timeout_ms = spec.silence_timeout_ms});
+  return join({.group = spec.group,
+               .members = spec.nodes,
+               .rank = spec.rank,
+               .timeout_ms = kPatienceMs,
+               .silence_timeout_ms = spec.silence_timeout_ms});
 }
 
 std::shared_ptr<Rendezvous> place_in_shm(const NodeSpec& spec) {
-  return shm::rendezvous({.group = spec.group,
+  return make_rendezvous({.group = spec.group,
                           .timeout_ms = kPatienceMs,
                           .silence_timeout_ms = spec.silence_timeout_ms});
 }
 
-tcp::JoinOptions tcp_options(const NodeSpec& spec, const std::string& rendezvous) {
-  return {.group = spec.group,
+JoinOptions tcp_options(const NodeSpec& spec, const std::string& rendezvous) {
+  return {.network = "tcp",
+          .group = spec.group,
           .members = spec.nodes,
           .rank = spec.rank,
           .timeout_ms = kPatienceMs,
@@ -54,17 +53,17 @@ std::string unix_address_of(const NodeSpec& spec, Rank rank) {
 
 /// Without OpenSSL the build has no tcp fabric, and says so instead.
 std::string fault_of_tcp() {
-  for (const std::string& network : tcp::networks())
+  for (const std::string& network : devices_of("tcp"))
     if (network.starts_with("lo ")) return "";
   return "there is no tcp fabric on the loopback device here";
 }
 
 std::unique_ptr<Fabric> join_loopback(const NodeSpec& spec) {
-  return tcp::join(tcp_options(spec, "unix:" + spec.group));
+  return join(tcp_options(spec, "unix:" + spec.group));
 }
 
 std::shared_ptr<Rendezvous> place_on_loopback(const NodeSpec& spec) {
-  return rendezvous_at(spec, tcp_options(spec, {}), tcp::rendezvous,
+  return rendezvous_at(spec, tcp_options(spec, {}), make_rendezvous,
                        [&](Rank rank) { return unix_address_of(spec, rank); });
 }
 
@@ -87,12 +86,12 @@ std::string port_of(const NodeSpec& spec, std::size_t which) {
 
 std::unique_ptr<Fabric> join_from_host(const NodeSpec& spec) {
   hosts().enter(spec.rank % kHosts);
-  return tcp::join(tcp_options(spec, Hosts::address(0) + port_of(spec, 0)));
+  return join(tcp_options(spec, Hosts::address(0) + port_of(spec, 0)));
 }
 
 std::shared_ptr<Rendezvous> place_on_host(const NodeSpec& spec) {
   hosts().enter(spec.rank % kHosts);
-  return rendezvous_at(spec, tcp_options(spec, {}), tcp::rendezvous, [&](Rank rank) {
+  return rendezvous_at(spec, tcp_options(spec, {}), make_rendezvous, [&](Rank rank) {
     return Hosts::address(rank % kHosts) + port_of(spec, 1 + rank);
   });
 }
@@ -108,8 +107,9 @@ std::string fault_of_rdma() {
   return rdma_device().empty() ? "DUNLIN_VERBS_DEVICES names no RDMA device" : "";
 }
 
-verbs::JoinOptions rdma_options(const NodeSpec& spec) {
-  return {.group = spec.group,
+JoinOptions rdma_options(const NodeSpec& spec) {
+  return {.network = "verbs",
+          .group = spec.group,
           .members = spec.nodes,
           .rank = spec.rank,
           .timeout_ms = kPatienceMs,
@@ -119,10 +119,10 @@ verbs::JoinOptions rdma_options(const NodeSpec& spec) {
           .device = rdma_device()};
 }
 
-std::unique_ptr<Fabric> join_rdma(const NodeSpec& spec) { return verbs::join(rdma_options(spec)); }
+std::unique_ptr<Fabric> join_rdma(const NodeSpec& spec) { return join(rdma_options(spec)); }
 
 std::shared_ptr<Rendezvous> place_on_rdma(const NodeSpec& spec) {
-  return rendezvous_at(spec, rdma_options(spec), verbs::rendezvous,
+  return rendezvous_at(spec, rdma_options(spec), make_rendezvous,
                        [&](Rank rank) { return unix_address_of(spec, rank); });
 }
 

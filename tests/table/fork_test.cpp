@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/table.hpp>
 
 #include "support/errors.hpp"
@@ -25,7 +25,7 @@ struct Row {
 TEST(TableFork, WhatTheChildWritesReachesNeitherItsParentNorItsPeers) {
   const std::string group = test::fresh_group();
   Process member([&](Parent& parent) {
-    const auto fabric = shm::join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
+    const auto fabric = join({.group = group, .members = 2, .rank = 1, .timeout_ms = 60'000});
     auto table = std::make_unique<Table<Row>>(*fabric);
     while (!table->connected()) table->poll();
     table->mine().step = 1;
@@ -54,7 +54,7 @@ TEST(TableFork, WhatTheChildWritesReachesNeitherItsParentNorItsPeers) {
     static_cast<void>(parent.receive_line());
     return 0;
   });
-  const auto fabric = shm::join({.group = group, .members = 2, .rank = 0, .timeout_ms = 60'000});
+  const auto fabric = join({.group = group, .members = 2, .rank = 0, .timeout_ms = 60'000});
   Table<Row> table(*fabric);
   while (table[1].step == 0 && !fabric->failed(1)) table.poll();
   EXPECT_EQ(table[1].step, 1);

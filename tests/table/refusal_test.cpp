@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/table.hpp>
 
@@ -33,7 +33,7 @@ TEST(TableRefusal, IsToldToTheEarlierMemberThoughTheLaterOneHasGone) {
   const std::string group = test::fresh_group();
   constexpr int kRefused = 7;
   Process later([&](Parent& parent) {
-    const auto fabric = shm::join({.group = group, .members = 2, .rank = 1});
+    const auto fabric = join({.group = group, .members = 2, .rank = 1});
     static_cast<void>(parent.receive_line());
     Table<There> table(fabric);
     try {
@@ -44,7 +44,7 @@ TEST(TableRefusal, IsToldToTheEarlierMemberThoughTheLaterOneHasGone) {
     }
     return 0;
   });
-  const auto fabric = shm::join({.group = group, .members = 2, .rank = 0});
+  const auto fabric = join({.group = group, .members = 2, .rank = 0});
   Table<Here> table(fabric);
   later.send_line("go");
   ASSERT_EQ(later.exit_code(), kRefused);

@@ -65,7 +65,7 @@ class RunningGroup {
 
  private:
   int run_member(Parent& parent, Rank rank) const {
-    const auto fabric = shm::join({.group = name_, .members = 3, .rank = rank});
+    const auto fabric = join({.group = name_, .members = 3, .rank = rank});
     Table<LoadRow> table(fabric, {.name = "load"});
     bool complete = false;
     table.when(all(&LoadRow::step) >= 1, "all there").transition([&] {

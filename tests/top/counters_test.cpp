@@ -205,7 +205,7 @@ std::map<std::string, json> look_at(const std::string& group) {
 
 TEST(TopCountersOnShm, ShowAStore) {
   const std::string group = test::fresh_group();
-  const auto fabric = shm::join({.group = group, .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = group, .members = 1, .silence_timeout_ms = 0});
   Store store(*fabric, {.name = "sessions", .memory_bytes = 4 << 20});
   for (std::uint64_t key = 0; key < 5; ++key) store.put(key, "value").wait();
   std::map<std::string, json> seen;
@@ -221,7 +221,7 @@ TEST(TopCountersOnShm, ShowAStore) {
 
 TEST(TopCountersOnShm, ShowContainers) {
   const std::string group = test::fresh_group();
-  const auto fabric = shm::join({.group = group, .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = group, .members = 1, .silence_timeout_ms = 0});
   Containers containers(*fabric);
   HashMap<int, int> map(containers, {.name = "prices", .slots = 100});
   for (int key = 0; key < 5; ++key) map.insert(key, key).wait();
@@ -243,7 +243,7 @@ struct Reading {
 
 TEST(TopCountersOnShm, ShowARelay) {
   const std::string name = test::fresh_group();
-  const auto fabric = shm::join({.group = name, .members = 1, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = name, .members = 1, .silence_timeout_ms = 0});
   dunlin::Group group(*fabric);
   pubsub::DomainParticipant participant(group);
   relay::Relay relay(participant, {.clients = 10});

@@ -38,8 +38,7 @@ json seen_of(const std::string& group) {
 
 /// Rank 0 holds a lock for ever, and the others wait for it one after the other.
 int hold_or_wait(const std::string& group, Rank rank, Parent& parent) {
-  const auto fabric =
-      shm::join({.group = group, .members = 3, .rank = rank, .silence_timeout_ms = 0});
+  const auto fabric = join({.group = group, .members = 3, .rank = rank, .silence_timeout_ms = 0});
   SegmentSpace space(*fabric, {.name = "loads", .pool_bytes = 1 << 16});
   if (rank == 0) {
     const Outcome made = space.allocate({.bytes = 64, .placement = Placement::here()}).outcome();

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <dunlin/dunlin.hpp>
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/mapping/observer.hpp"
 #include "support/process.hpp"
@@ -42,11 +42,12 @@ class NetworkGroup {
 
  private:
   int run_member(Parent& parent, Rank rank) const {
-    const auto fabric = ofi::join({.group = name_,
-                                   .members = kMembers,
-                                   .rank = rank,
-                                   .rendezvous = "unix:" + name_,
-                                   .secret = "a secret of the tests of top"});
+    const auto fabric = join({.network = "ofi",
+                              .group = name_,
+                              .members = kMembers,
+                              .rank = rank,
+                              .rendezvous = "unix:" + name_,
+                              .secret = "a secret of the tests of top"});
     Table<LoadRow> table(fabric, {.name = "load"});
     table.when(all(&LoadRow::step) >= 1, "all there").once([&] { parent.send_line("complete"); });
     table.mine().step = 10 + static_cast<int>(rank);

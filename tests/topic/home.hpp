@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/run.hpp>
 
@@ -50,8 +50,8 @@ struct Home {
   explicit Home(pubsub::ParticipantOptions options = {}) : participant(group, std::move(options)) {}
 
   std::string name = fresh_group();
-  std::unique_ptr<Fabric> fabric = shm::join({.group = name, .names = {"a"}, .name = "a"});
-  Group group = Group(*fabric, {.rendezvous = shm::rendezvous({.group = name})});
+  std::unique_ptr<Fabric> fabric = join({.group = name, .names = {"a"}, .name = "a"});
+  Group group = Group(*fabric, {.rendezvous = make_rendezvous({.group = name})});
   pubsub::DomainParticipant participant;
 
   bool until(const std::function<bool()>& condition) {

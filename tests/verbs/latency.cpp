@@ -9,7 +9,7 @@
 #include <sched.h>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "bench/fabric/verbs/bare_pair.hpp"
 #include "support/process.hpp"
@@ -43,14 +43,15 @@ double median(std::vector<double> values) {
 class FabricEnd {
  public:
   FabricEnd(const std::string& group, const std::string& device, Rank rank)
-      : fabric_(verbs::join({.group = group,
-                             .members = 2,
-                             .rank = rank,
-                             .timeout_ms = 60'000,
-                             .silence_timeout_ms = 0,
-                             .rendezvous = "unix:" + group,
-                             .secret = "only this test knows it",
-                             .device = device})),
+      : fabric_(join({.network = "verbs",
+                      .group = group,
+                      .members = 2,
+                      .rank = rank,
+                      .timeout_ms = 60'000,
+                      .silence_timeout_ms = 0,
+                      .rendezvous = "unix:" + group,
+                      .secret = "only this test knows it",
+                      .device = device})),
         box_(fabric_->allocate({.name = "box", .bytes = 64})) {
     fabric_->announce(box_);
     while (!fabric_->connected(1 - rank, box_.id())) fabric_->poll();
@@ -107,7 +108,7 @@ Result play_all(FabricEnd& ours, BareEnd& bare, Rank rank) {
 }
 
 std::string address_of(const std::string& device) {
-  for (const std::string& line : verbs::devices())
+  for (const std::string& line : devices_of("verbs"))
     if (line.starts_with(device + " ")) return line.substr(device.size() + 1);
   throw Error("there is no device " + device);
 }

@@ -11,7 +11,7 @@ namespace dunlin {
 /// A fabric that is being formed step by step, beside the other work of its thread. It has no
 /// thread of its own: one thread at a time calls it, and all progress is made in poll().
 ///
-///     auto pending = dunlin::shm::begin_join({.group = "rack7", .members = 4});
+///     auto pending = dunlin::begin_join({.group = "rack7", .members = 4});
 ///     std::unique_ptr<dunlin::Fabric> next;
 ///     while (!(next = pending->poll())) fabric->poll();  // the fabric that this member has
 class PendingJoin {

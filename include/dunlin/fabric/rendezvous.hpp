@@ -12,9 +12,9 @@
 namespace dunlin {
 
 /// Where newcomers meet a running group. A member accepts and a newcomer connects: the two form a
-/// fabric of their own, over which they exchange the admission into the group's fabric. A backend's
-/// function makes it, such as shm::rendezvous(). One thread at a time uses it; the objects that it
-/// returns must not outlive it.
+/// fabric of their own, over which they exchange the admission into the group's fabric.
+/// make_rendezvous() makes one. One thread at a time uses it; the objects that it returns must not
+/// outlive it.
 class Rendezvous {
  public:
   Rendezvous() = default;

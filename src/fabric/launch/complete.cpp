@@ -1,6 +1,7 @@
 #include "fabric/launch/complete.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/hash.hpp"
+#include "fabric/join/options.hpp"
 #include "fabric/launch/job.hpp"
 #include "fabric/member_list.hpp"
 #include "fabric/private_file.hpp"
@@ -24,12 +26,14 @@ constexpr const char* kWhatToDo =
 
 class Completion {
  public:
-  Completion(NetworkJoinOptions& open, const Environment& environment)
+  Completion(JoinOptions& open, const Environment& environment)
       : open_(open), environment_(environment) {}
 
-  std::string run();
+  std::string run(bool between_hosts);
+  void fill_reach();
 
  private:
+  void fill_simple(bool between_hosts);
   void fill_members();
   void fill_rank(const std::string& members_from);
   void fill_names();
@@ -46,34 +50,58 @@ class Completion {
   void note(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
   [[noreturn]] void contradiction(const std::string& one, const std::string& other) const;
 
-  NetworkJoinOptions& open_;
+  JoinOptions& open_;
   const Environment& environment_;
   bool looked_ = false;
   std::optional<Job> job_;
   std::string text_;
 };
 
-std::string Completion::run() {
-  if (open_.group.empty())
-    if (const auto group = environment_.text("DUNLIN_GROUP")) {
-      open_.group = *group;
-      note("group '" + *group + "' (DUNLIN_GROUP)");
-    }
+std::string Completion::run(bool between_hosts) {
+  fill_simple(between_hosts);
   if (open_.members == 0 && open_.names.empty()) fill_members();
-  if (open_.rendezvous.empty()) fill_rendezvous();
-  if (open_.secret.empty()) fill_secret();
-  if (open_.tls.none()) fill_tls();
-  if (open_.address.empty())
-    if (const auto address = environment_.text("DUNLIN_ADDRESS")) {
-      open_.address = *address;
-      note("address " + *address + " (DUNLIN_ADDRESS)");
-    }
+  if (between_hosts) {
+    if (open_.rendezvous.empty()) fill_rendezvous();
+    if (open_.secret.empty()) fill_secret();
+    if (open_.tls.none()) fill_tls();
+  }
   if (!open_.silence_timeout_ms && job_) {
     open_.silence_timeout_ms = 0;
     note("no member is given up for its silence, because " + job_->title +
          " watches the processes");
   }
   return text_;
+}
+
+void Completion::fill_reach() {
+  fill_simple(true);
+  if (open_.secret.empty()) fill_secret();
+  if (open_.tls.none()) fill_tls();
+}
+
+constexpr std::array<std::string_view, 10> kWithRulesOfTheirOwn{
+    "members", "rank",        "names",           "name",    "rendezvous",
+    "secret",  "secret_file", "tls_certificate", "tls_key", "tls_ca"};
+
+/// Fills the options whose variable stands for itself. What concerns other hosts is no matter to
+/// members of one.
+void Completion::fill_simple(bool between_hosts) {
+  for (const JoinOption& option : join_options()) {
+    const bool here = between_hosts ? option.needs != JoinOption::Needs::one_host
+                                    : option.needs == JoinOption::Needs::nothing ||
+                                          option.needs == JoinOption::Needs::one_host;
+    if (!here || option.given(open_) || std::ranges::count(kWithRulesOfTheirOwn, option.name) > 0)
+      continue;
+    const std::string variable = option.variable();
+    const std::optional<std::string> text = environment_.text(variable);
+    if (!text) continue;
+    try {
+      option.take(open_, *text);
+    } catch (const Error& error) {
+      throw Error(state_of(environment_, variable) + ": " + error.what());
+    }
+    note(std::string(option.name) + " " + *text + " (" + variable + ")");
+  }
 }
 
 /// The launcher's job, which is read only when it is needed: an unneeded variable may be wrong.
@@ -234,6 +262,10 @@ void Completion::fill_rendezvous() {
 // --- what only members know ----------------------------------------------------------------------
 
 void Completion::fill_secret() {
+  if (!open_.secret_file.empty()) {
+    open_.secret = read_secret(open_.secret_file, "`secret_file`");
+    return;
+  }
   const std::optional<std::string> secret = environment_.text("DUNLIN_SECRET");
   const std::optional<std::string> file = environment_.text("DUNLIN_SECRET_FILE");
   if (secret && file)
@@ -279,8 +311,16 @@ void Completion::fill_tls() {
 
 }  // namespace
 
-std::string complete(NetworkJoinOptions& open, const Environment& environment) {
-  return Completion(open, environment).run();
+std::string network_name(const Environment& environment) {
+  return environment.text("DUNLIN_NETWORK").value_or("shm");
+}
+
+std::string complete(JoinOptions& open, bool between_hosts, const Environment& environment) {
+  return Completion(open, environment).run(between_hosts);
+}
+
+void complete_reach(JoinOptions& open, const Environment& environment) {
+  Completion(open, environment).fill_reach();
 }
 
 }  // namespace dunlin::launch

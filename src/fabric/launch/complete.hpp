@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/launch/environment.hpp"
 
@@ -11,9 +11,17 @@
 /// environment that is incomplete or contradicts itself.
 namespace dunlin::launch {
 
-/// Fills each of these options that is empty: group, members, names, name, rank (kAnyRank is
-/// empty), rendezvous, secret, tls and address, and silence_timeout_ms if any of these came from a
-/// launcher. Returns a sentence that says what was taken from where; empty if nothing was.
-[[nodiscard]] std::string complete(NetworkJoinOptions& open, const Environment& environment = {});
+/// The network of a join that names none.
+[[nodiscard]] std::string network_name(const Environment& environment = {});
+
+/// Fills each option that is left open; silence_timeout_ms also if any of them came from a
+/// launcher. `between_hosts`: rather than where and with which secret members meet, members of one
+/// host need none. Returns a sentence that says what was taken from where; empty if nothing was.
+[[nodiscard]] std::string complete(JoinOptions& open, bool between_hosts,
+                                   const Environment& environment = {});
+
+/// Fills what members need to meet newcomers, who have an address of their own: the secret, and
+/// how this host reaches others.
+void complete_reach(JoinOptions& open, const Environment& environment = {});
 
 }  // namespace dunlin::launch

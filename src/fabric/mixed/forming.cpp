@@ -24,7 +24,7 @@ constexpr std::uint64_t kOtherDescriptors = 64;
 
 }  // namespace
 
-Forming::Forming(NetworkJoinOptions options, std::uint32_t members, std::string place,
+Forming::Forming(JoinOptions options, std::uint32_t members, std::string place,
                  const std::string& host)
     : options_(std::move(options)),
       place_(std::move(place)),
@@ -51,7 +51,7 @@ void Forming::begin(const dunlin::Entry& entry) {
   for (std::size_t i = 0; i < entry.admission.newcomers.size(); ++i)
     take(entry.admission.first + static_cast<Rank>(i), entry.admission.newcomers[i].endpoint);
   choose(ranks, members);
-  deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + options_.timeout_ms * kNsPerMs;
+  deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + options_.join_ms() * kNsPerMs;
   if (own_.host().shares) begin_links();
   begin_streams();
 }
@@ -60,7 +60,7 @@ Endpoint Forming::hear(Rank peer, std::span<const std::byte> endpoint) const {
   std::optional<Endpoint> said = decode(endpoint);
   if (said) return std::move(*said);
   throw Error("group '" + entry_->group + "': " + member_text(*entry_, peer) +
-              " does not join by 'auto' (mixed::join), as this member does: all members must join "
+              " does not join by 'auto' , as this member does: all members must join "
               "alike");
 }
 
@@ -126,7 +126,7 @@ std::unique_ptr<Fabric> Forming::step() {
   if (network().connected() && linked) return make();
   if (read_clock_ns(CLOCK_MONOTONIC) < deadline_ns_) return nullptr;
   throw Error("member " + member_text(*entry_, entry_->rank()) + " cannot come into group '" +
-              entry_->group + "': not linked within " + std::to_string(options_.timeout_ms) +
+              entry_->group + "': not linked within " + std::to_string(options_.join_ms()) +
               " ms to " + missing() +
               ": are they still there, and can this member reach their addresses?");
 }

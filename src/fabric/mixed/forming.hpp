@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/network.hpp>
-#include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/core/core.hpp"
 #include "fabric/mixed/host.hpp"
@@ -22,8 +21,7 @@ namespace dunlin::mixed {
 class Forming {
  public:
   /// `place` is what a launcher said, `host` is OwnHost's `pretended`. Throws Error.
-  Forming(NetworkJoinOptions options, std::uint32_t members, std::string place,
-          const std::string& host);
+  Forming(JoinOptions options, std::uint32_t members, std::string place, const std::string& host);
 
   [[nodiscard]] const std::vector<std::byte>& endpoint() const noexcept { return endpoint_; }
   [[nodiscard]] bool has_begun() const noexcept { return entry_.has_value(); }
@@ -47,7 +45,7 @@ class Forming {
   [[nodiscard]] std::vector<Rank> ranks_here() const;
   [[nodiscard]] std::vector<Rank> ranks_elsewhere() const;
 
-  NetworkJoinOptions options_;
+  JoinOptions options_;
   std::string place_;
   OwnHost own_;
   Offers offers_;  // from begin() on, the offer that the group takes

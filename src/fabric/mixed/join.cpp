@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "fabric/entering.hpp"
-#include "fabric/launch/complete.hpp"
+#include "fabric/join/network.hpp"
 #include "fabric/mixed/forming.hpp"
 #include "fabric/rendezvous/peer_endpoints.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
@@ -15,9 +15,8 @@ namespace {
 /// A founder's join: the founders meet, and then enter a fabric that has no members.
 class MixedJoin final : public SteppedJoin {
  public:
-  MixedJoin(JoinOptions options, const std::string& host) {
-    place_ = launch::complete(options);
-    group_ = options.group;
+  MixedJoin(const JoinOptions& options, const std::string& place, const std::string& host)
+      : place_(place), group_(options.group) {
     forming_.emplace(options, rendezvous::count_members(options), place_, host);
     saying_where(
         [&] { exchange_.emplace(rendezvous::rendezvous_options(options), forming_->endpoint()); });
@@ -90,21 +89,21 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<PendingJoin> begin_join_on(const std::string& host, const JoinOptions& options) {
-  return std::make_unique<MixedJoin>(options, host);
+std::unique_ptr<SteppedJoin> begin_join_on(const std::string& host, const JoinOptions& options) {
+  return std::make_unique<MixedJoin>(options, std::string(), host);
 }
 
 std::unique_ptr<PendingEntry> begin_entry_on(const std::string& host, const JoinOptions& options) {
   return std::make_unique<MixedEntry>(options, host);
 }
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) { return MixedJoin(options, {}).run(); }
+namespace {
 
-std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
-  return begin_join_on({}, options);
+std::unique_ptr<SteppedJoin> begin_join(const JoinOptions& options, const std::string& place) {
+  return std::make_unique<MixedJoin>(options, place, std::string());
 }
 
-std::vector<std::string> networks() {
+std::vector<std::string> offered() {
   std::vector<std::string> all;
   for (const NetworkPlan& plan : plan_networks({}, verbs::device_addresses()))
     all.push_back(plan.kind == NetworkPlan::Kind::verbs
@@ -113,9 +112,15 @@ std::vector<std::string> networks() {
   return all;
 }
 
-std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join, begin_entry);
+std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& options,
+                                            std::vector<std::string> contacts) {
+  return std::make_shared<stream::NetworkRendezvous>(options, std::move(contacts), begin_join,
+                                                     begin_entry);
 }
+
+}  // namespace
+
+constinit const JoinableNetwork kNetwork{
+    .begin_join = begin_join, .make_rendezvous = make_rendezvous, .devices = offered};
 
 }  // namespace dunlin::mixed

@@ -23,7 +23,7 @@ namespace {
 
 }  // namespace
 
-std::vector<NetworkPlan> plan_networks(const NetworkJoinOptions& options,
+std::vector<NetworkPlan> plan_networks(const JoinOptions& options,
                                        std::span<const verbs::DeviceAddress> devices) {
   using Kind = NetworkPlan::Kind;
   if (!options.provider.empty()) return {{.kind = Kind::ofi, .options = options}};
@@ -45,7 +45,7 @@ std::vector<NetworkPlan> plan_networks(const NetworkJoinOptions& options,
   return plans;
 }
 
-Offers make_offers(const NetworkJoinOptions& options, std::uint32_t members) {
+Offers make_offers(const JoinOptions& options, std::uint32_t members) {
   Offers offers;
   for (const NetworkPlan& plan : plan_networks(options, verbs::device_addresses())) {
     try {

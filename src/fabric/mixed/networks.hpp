@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/mixed/host.hpp"
 #include "fabric/stream/forming_network.hpp"
@@ -23,7 +23,7 @@ namespace dunlin::mixed {
 struct NetworkPlan {
   enum class Kind : std::uint8_t { verbs, ofi, tcp };
   Kind kind = Kind::tcp;
-  NetworkJoinOptions options = {};
+  JoinOptions options = {};
   bool optional = false;  // true: other plans may replace it
 };
 
@@ -33,7 +33,7 @@ struct NetworkPlan {
 /// A device that the options name decides, as do a provider (ofi) and encryption (tcp). Otherwise
 /// the member offers TCP, and before it RDMA devices made of hardware: those of the kernel are
 /// slower than TCP.
-[[nodiscard]] std::vector<NetworkPlan> plan_networks(const NetworkJoinOptions& options,
+[[nodiscard]] std::vector<NetworkPlan> plan_networks(const JoinOptions& options,
                                                      std::span<const verbs::DeviceAddress> devices);
 
 /// A member's offers, the best first, and why there is no better one; empty: nothing failed.
@@ -42,7 +42,7 @@ struct Offers {
   std::string failed = {};
 };
 /// Throws Error if no offer can be made.
-[[nodiscard]] Offers make_offers(const NetworkJoinOptions& options, std::uint32_t members);
+[[nodiscard]] Offers make_offers(const JoinOptions& options, std::uint32_t members);
 
 /// The index of the first network that all members have; none if there is no such network.
 [[nodiscard]] std::optional<std::size_t> choose_network(std::span<const stream::Offer> offers,

@@ -1,6 +1,4 @@
-#include <dunlin/fabric/ofi.hpp>
-
-#include "fabric/launch/complete.hpp"
+#include "fabric/join/network.hpp"
 #include "fabric/ofi/offer.hpp"
 #include "fabric/ofi/ofi_transport.hpp"
 #include "fabric/ofi/provider.hpp"
@@ -38,17 +36,12 @@ stream::Describe describe(const std::string& description, const std::string& pro
 }
 
 JoinOptions with_provider(JoinOptions options) {
-  if (options.encrypt)
-    throw Error(
-        "ofi does not encrypt what members tell each other: join over tcp, or leave out "
-        "`encrypt`");
   if (options.provider.empty()) options.provider = kDefaultProvider;
   return options;
 }
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = with_provider(given);
-  std::string place = launch::complete(options);
+NetworkJoin::Parts parts(const JoinOptions& given, const std::string& place) {
+  const JoinOptions options = with_provider(given);
   const std::uint32_t members = rendezvous::count_members(options);
   Network network = network_for(options);
   std::unique_ptr<OfiTransport> transport = listen_on(network, members);
@@ -56,7 +49,7 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
       network.description + (place.empty() ? std::string() : "; " + place);
   return {.network = std::move(transport),
           .rendezvous = rendezvous::rendezvous_options(options),
-          .place = std::move(place),
+          .place = place,
           .silence_timeout_ms = options.silence_ms(),
           .describe = describe(description, options.provider)};
 }
@@ -67,14 +60,14 @@ std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& given) {
   std::unique_ptr<OfiTransport> transport = listen_on(network, 1);
   return std::make_unique<NetworkEntry>(
       NetworkEntry::Parts{.network = std::move(transport),
-                          .timeout_ms = options.timeout_ms,
+                          .timeout_ms = options.join_ms(),
                           .silence_timeout_ms = options.silence_ms(),
                           .describe = describe(network.description, options.provider)});
 }
 
 }  // namespace
 
-stream::Offer offer(const NetworkJoinOptions& given, std::uint32_t members) {
+stream::Offer offer(const JoinOptions& given, std::uint32_t members) {
   const JoinOptions options = with_provider(given);
   Network network = network_for(options);
   auto transport = listen_on(network, members);
@@ -83,26 +76,32 @@ stream::Offer offer(const NetworkJoinOptions& given, std::uint32_t members) {
           .network = std::make_unique<stream::FormingOver<OfiTransport>>(std::move(transport))};
 }
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  return std::make_unique<NetworkJoin>(parts(options))->run();
+namespace {
+
+std::unique_ptr<SteppedJoin> begin_join(const JoinOptions& options, const std::string& place) {
+  return std::make_unique<NetworkJoin>(parts(options, place));
 }
 
-std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
-  return std::make_unique<NetworkJoin>(parts(options));
+std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& options,
+                                            std::vector<std::string> contacts) {
+  return std::make_shared<stream::NetworkRendezvous>(options, std::move(contacts), begin_join,
+                                                     begin_entry);
 }
 
-std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join, begin_entry);
-}
-
-std::vector<std::string> networks() {
+std::vector<std::string> devices() {
   return why_not_loaded().empty() ? list_networks() : std::vector<std::string>();
 }
 
-std::vector<std::string> unfit_networks() {
+std::vector<std::string> unfit_devices() {
   const std::string why = why_not_loaded();
   return why.empty() ? list_unfit_networks() : std::vector{"libfabric: " + why};
 }
+
+}  // namespace
+
+constinit const JoinableNetwork kNetwork{.begin_join = begin_join,
+                                         .make_rendezvous = make_rendezvous,
+                                         .devices = devices,
+                                         .unfit_devices = unfit_devices};
 
 }  // namespace dunlin::ofi

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/stream/forming_network.hpp"
 
@@ -10,6 +10,6 @@ namespace dunlin::ofi {
 
 /// Offers a network of libfabric's for a fabric of so many members that has other ways, too. Throws
 /// Error.
-[[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
+[[nodiscard]] stream::Offer offer(const JoinOptions& options, std::uint32_t members);
 
 }  // namespace dunlin::ofi

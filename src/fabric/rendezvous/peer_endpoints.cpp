@@ -18,7 +18,7 @@ Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to) {
   return hmac_sha256(key, claim);
 }
 
-std::uint32_t count_members(const NetworkJoinOptions& options) {
+std::uint32_t count_members(const JoinOptions& options) {
   const MemberList list = member_list({.group = options.group,
                                        .members = options.members,
                                        .names = options.names,
@@ -29,7 +29,7 @@ std::uint32_t count_members(const NetworkJoinOptions& options) {
   return static_cast<std::uint32_t>(list.names.size());
 }
 
-Options rendezvous_options(const NetworkJoinOptions& options) {
+Options rendezvous_options(const JoinOptions& options) {
   return {.address = options.rendezvous,
           .secret = options.secret,
           .tls = options.tls,
@@ -38,7 +38,7 @@ Options rendezvous_options(const NetworkJoinOptions& options) {
           .names = options.names,
           .name = options.name,
           .rank = options.rank,
-          .timeout_ms = options.timeout_ms,
+          .timeout_ms = options.join_ms(),
           .may_host = options.may_serve};
 }
 

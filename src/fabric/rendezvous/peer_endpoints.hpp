@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <dunlin/error.hpp>
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/limits.hpp>
 
 #include "fabric/member_list.hpp"
@@ -19,7 +19,7 @@ namespace dunlin::rendezvous {
 
 /// How many members the options of a network's join() name. Throws Error if that is none, more than
 /// streams can have, or makes no sense.
-[[nodiscard]] std::uint32_t count_members(const NetworkJoinOptions& options);
+[[nodiscard]] std::uint32_t count_members(const JoinOptions& options);
 
 /// STR-S7: the proof to `to` that `from` connects, by a key that only members know.
 [[nodiscard]] Digest prove(const std::array<std::byte, 32>& key, Rank from, Rank to);
@@ -34,6 +34,6 @@ struct PeerEndpoints {
 [[nodiscard]] PeerEndpoints peer_endpoints(const Roster& roster);
 
 /// The options of a rendezvous that the options of a network's join() ask for.
-[[nodiscard]] Options rendezvous_options(const NetworkJoinOptions& options);
+[[nodiscard]] Options rendezvous_options(const JoinOptions& options);
 
 }  // namespace dunlin::rendezvous

@@ -36,7 +36,7 @@ bool is_exiting(pid_t pid) {
 PeerDiscovery::PeerDiscovery(const JoinOptions& options)
     : self_(identity_from(options)),
       access_(access_for(options.access_group)),
-      timeout_ms_(options.timeout_ms),
+      timeout_ms_(options.join_ms()),
       deadline_ns_(read_clock_ns(CLOCK_MONOTONIC) + timeout_ms_ * kNsPerMs),
       wanted_(wanted_ranks(self_)),
       grace_until_ns_(std::min(read_clock_ns(CLOCK_MONOTONIC) + kGraceForTheDyingNs, deadline_ns_)),

@@ -25,13 +25,13 @@ void ShmEntry::begin(const Entry& entry) {
   const std::size_t peers = entry.members.size() + entry.admission.newcomers.size();
   const std::uint64_t descriptors = kDescriptorsOfAMember * peers + kOwnDescriptors;
   ensure_descriptors(descriptors, descriptors + 2 * kMaxRegions, static_cast<std::uint32_t>(peers));
-  linking_.emplace(identity_of(entry, std::move(setup.names), options_.silence_timeout_ms), access_,
+  linking_.emplace(identity_of(entry, std::move(setup.names), options_.silence_ms()), access_,
                    key_of(entry.admission));
   for (const Entry::Member& member : entry.members) begin_link(member.rank, false);
   for (Rank rank = entry.admission.first; rank < linking_->self().members(); ++rank)
     if (rank != entry.rank()) begin_link(rank, rank > entry.rank());
   entry_ = entry;
-  deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + options_.timeout_ms * kNsPerMs;
+  deadline_ns_ = read_clock_ns(CLOCK_MONOTONIC) + options_.join_ms() * kNsPerMs;
   begin_anew();
 }
 
@@ -45,7 +45,7 @@ void ShmEntry::begin_link(Rank rank, bool calls) {
 std::unique_ptr<Fabric> ShmEntry::step() {
   if (!entry_) return nullptr;
   if (read_clock_ns(CLOCK_MONOTONIC) >= deadline_ns_)
-    linking_->give_up("not linked within " + std::to_string(options_.timeout_ms) + " ms to " +
+    linking_->give_up("not linked within " + std::to_string(options_.join_ms()) + " ms to " +
                       missing());
   if (!linking_->listens() && !claim_address()) return nullptr;
   return linking_->step() ? make_shm_fabric(attachment()) : nullptr;

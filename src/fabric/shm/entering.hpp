@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/shm/linking.hpp"
 #include "fabric/stepped_join.hpp"

@@ -43,7 +43,7 @@ Identity identity_from(const JoinOptions& options) {
   self.rank = list.rank;
   self.names_hash = options.names.empty() ? 0 : hash_of(options.names);
   self.incarnation = random_number();
-  self.silence_timeout_ms = options.silence_timeout_ms;
+  self.silence_timeout_ms = options.silence_ms();
   self.has_barriers = register_for_barriers();
   return self;
 }

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/pending_join.hpp>
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/shm/system.hpp"
 

@@ -40,6 +40,7 @@ struct Link {
 /// What a member has when it is connected to all others.
 struct Attachment {
   Identity self;
+  std::string place = {};  // for the description: "; rank 1 of 2 (...)"
   Access access;
   Descriptor listener;
   Descriptor bell;

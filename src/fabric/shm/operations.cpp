@@ -104,7 +104,7 @@ void ShmBackend::ring(const Attention& peer, std::uint64_t sleep) noexcept {
 std::unique_ptr<Fabric> make_shm_fabric(Attachment attachment) {
   const int bell = attachment.bell.get();
   FabricSetup setup{.kind = "shm",
-                    .description = "shared memory of this host",
+                    .description = "shared memory of this host" + attachment.place,
                     .group = attachment.self.group,
                     .rank = attachment.self.rank,
                     .names = attachment.self.names,

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include "fabric/join/network.hpp"
 #include "fabric/shm/fence.hpp"
 #include "fabric/shm/peer_discovery.hpp"
+#include "fabric/shm/shm_rendezvous.hpp"
 
 namespace dunlin::shm {
 namespace {
@@ -17,26 +19,31 @@ constexpr std::uint32_t kDescriptorsOfAMember = 4;
 
 class ShmJoin final : public SteppedJoin {
  public:
-  explicit ShmJoin(const JoinOptions& options) : discovery_(options) {}
+  ShmJoin(const JoinOptions& options, const std::string& place)
+      : place_(place.empty() ? place : "; " + place), discovery_(options) {}
   std::string missing() const override { return discovery_.missing_members(); }
 
  private:
   std::unique_ptr<Fabric> step() override {
     std::optional<Attachment> attachment = discovery_.poll();
-    return attachment ? make_shm_fabric(std::move(*attachment)) : nullptr;
+    if (!attachment) return nullptr;
+    attachment->place = place_;
+    return make_shm_fabric(std::move(*attachment));
   }
   Awaited awaited() override { return discovery_.awaited(); }
 
+  std::string place_;
   PeerDiscovery discovery_;
 };
 
 }  // namespace
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) { return ShmJoin(options).run(); }
-
-std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
-  return std::make_unique<ShmJoin>(options);
+std::unique_ptr<SteppedJoin> begin_join(const JoinOptions& options, const std::string& place) {
+  return std::make_unique<ShmJoin>(options, place);
 }
+
+constinit const JoinableNetwork kNetwork{.begin_join = begin_join,
+                                         .make_rendezvous = make_rendezvous};
 
 ShmBackend::ShmBackend(Attachment attachment, int bell)
     : members_(attachment.self.members()),

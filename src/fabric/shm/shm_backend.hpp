@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <dunlin/fabric/memory.hpp>
-#include <dunlin/fabric/shm.hpp>
 
 #include "fabric/core/core.hpp"
 #include "fabric/shm/late_release.hpp"

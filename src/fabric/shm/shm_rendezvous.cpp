@@ -1,16 +1,17 @@
+#include "fabric/shm/shm_rendezvous.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/names.hpp"
 #include "fabric/shm/address.hpp"
 #include "fabric/shm/entering.hpp"
 #include "fabric/shm/packet.hpp"
-#include "fabric/stepped_join.hpp"
 #include "fabric/system.hpp"
 
 /// The listeners of one host: addresses with numbers. A leader takes the first that is free, so a
@@ -36,7 +37,7 @@ std::unique_ptr<PendingJoin> begin_pair(JoinOptions options, std::uint64_t ticke
   options.names = {"leader", "joiner"};
   options.name = options.names[rank];
   options.timeout_ms = kConnectMs;
-  return begin_join(options);
+  return begin_join(options, {});
 }
 
 class ShmAccept final : public SteppedJoin {
@@ -211,11 +212,7 @@ class ShmConnect final : public SteppedJoin {
 
 class ShmRendezvous final : public Rendezvous {
  public:
-  explicit ShmRendezvous(const RendezvousOptions& options)
-      : options_{.group = options.group,
-                 .timeout_ms = options.timeout_ms,
-                 .silence_timeout_ms = options.silence_timeout_ms,
-                 .access_group = options.access_group} {
+  explicit ShmRendezvous(const JoinOptions& options) : options_(options) {
     check_joinable_group_name(options.group);
   }
 
@@ -231,7 +228,12 @@ class ShmRendezvous final : public Rendezvous {
 
 }  // namespace
 
-std::shared_ptr<Rendezvous> rendezvous(const RendezvousOptions& options) {
+std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& options,
+                                            std::vector<std::string> contacts) {
+  if (!contacts.empty())
+    throw Error(
+        "group '" + options.group +
+        "': members of one host need no `contacts`: they find each other by the group's name");
   return std::make_shared<ShmRendezvous>(options);
 }
 

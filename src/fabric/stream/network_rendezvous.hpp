@@ -6,8 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/fabric/network.hpp>
-#include <dunlin/fabric/rendezvous.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/names.hpp"
 #include "fabric/rendezvous/roster_exchange.hpp"
@@ -50,20 +49,20 @@ class ConnectToAny final : public SteppedJoin {
 
 class NetworkRendezvous final : public Rendezvous {
  public:
-  using Begin = std::unique_ptr<PendingJoin> (*)(const NetworkJoinOptions&);
+  using Begin = std::unique_ptr<SteppedJoin> (*)(const JoinOptions&, const std::string& place);
   /// A function that begins a newcomer's entry; its option `rendezvous` tells from where the
   /// members are reached.
-  using BeginEntry = std::unique_ptr<PendingEntry> (*)(const NetworkJoinOptions&);
+  using BeginEntry = std::unique_ptr<PendingEntry> (*)(const JoinOptions&);
 
-  NetworkRendezvous(NetworkJoinOptions options, std::vector<std::string> addresses, Begin begin,
-                    BeginEntry begin_entry = nullptr)
-      : options_(std::move(options)),
+  NetworkRendezvous(const JoinOptions& options, std::vector<std::string> addresses, Begin begin,
+                    BeginEntry begin_entry)
+      : options_(options),
         addresses_(std::move(addresses)),
         begin_(begin),
         begin_entry_(begin_entry) {
     check_joinable_group_name(options_.group);
     options_.members = 0;
-    options_.rank = NetworkJoinOptions::kAnyRank;
+    options_.rank = JoinOptions::kAnyRank;
     rendezvous::check(rendezvous::rendezvous_options(two("leader", options_.rendezvous)));
     for (const std::string& address : addresses_)
       rendezvous::check(rendezvous::rendezvous_options(two("joiner", address)));
@@ -71,27 +70,25 @@ class NetworkRendezvous final : public Rendezvous {
 
   const std::string& group() const noexcept override { return options_.group; }
   std::unique_ptr<PendingEntry> enter() override {
-    if (begin_entry_ == nullptr)
-      throw Error("members cannot come into a fabric over these streams while it works");
-    NetworkJoinOptions options = options_;
+    JoinOptions options = options_;
     if (!addresses_.empty()) options.rendezvous = addresses_.front();
     return begin_entry_(options);
   }
   std::unique_ptr<PendingJoin> accept() override {
-    NetworkJoinOptions options = two("leader", options_.rendezvous);
+    JoinOptions options = two("leader", options_.rendezvous);
     options.timeout_ms = UINT32_MAX;
-    return begin_(options);
+    return begin_(options, {});
   }
   std::unique_ptr<PendingJoin> connect() override {
     if (addresses_.empty())
       throw Error("group '" + options_.group +
-                  "': no addresses to connect to: give rendezvous() addresses of members");
+                  "': no addresses to connect to: give make_rendezvous() addresses of members");
     std::vector<std::unique_ptr<PendingJoin>> attempts;
     for (const std::string& address : addresses_) {
-      NetworkJoinOptions options = two("joiner", address);
+      JoinOptions options = two("joiner", address);
       options.timeout_ms = kConnectMs;
       options.may_serve = false;
-      attempts.push_back(begin_(options));
+      attempts.push_back(begin_(options, {}));
     }
     return std::make_unique<ConnectToAny>(std::move(attempts));
   }
@@ -100,8 +97,8 @@ class NetworkRendezvous final : public Rendezvous {
  private:
   static constexpr std::uint32_t kConnectMs = 2'000;
 
-  [[nodiscard]] NetworkJoinOptions two(const std::string& name, const std::string& where) const {
-    NetworkJoinOptions options = options_;
+  [[nodiscard]] JoinOptions two(const std::string& name, const std::string& where) const {
+    JoinOptions options = options_;
     options.group += ".join";
     options.names = {"leader", "joiner"};
     options.name = name;
@@ -109,7 +106,7 @@ class NetworkRendezvous final : public Rendezvous {
     return options;
   }
 
-  NetworkJoinOptions options_;
+  JoinOptions options_;
   std::vector<std::string> addresses_;
   Begin begin_;
   BeginEntry begin_entry_;

@@ -1,6 +1,4 @@
-#include <dunlin/fabric/tcp.hpp>
-
-#include "fabric/launch/complete.hpp"
+#include "fabric/join/network.hpp"
 #include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
@@ -15,12 +13,6 @@ using NetworkEntry = stream::NetworkEntry<TcpTransport>;
 
 /// Descriptors for the standard streams, libraries, a rendezvous, a log.
 constexpr std::uint64_t kOtherDescriptors = 64;
-
-void check_provider(const JoinOptions& options) {
-  if (!options.provider.empty())
-    throw Error("tcp has no providers: leave `provider` empty, or join '" + options.provider +
-                "' over ofi");
-}
 
 Listener listener_for(const JoinOptions& options, std::uint32_t members) {
   ensure_descriptors(members + kOtherDescriptors, 2 * members + kMaxStrangers + kOtherDescriptors,
@@ -45,36 +37,31 @@ stream::Describe describe(const JoinOptions& options, const Listener& listener,
   };
 }
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = given;
-  check_provider(options);
-  std::string place = launch::complete(options);
+NetworkJoin::Parts parts(const JoinOptions& options, const std::string& place) {
   const std::uint32_t members = rendezvous::count_members(options);
   Listener listener = listener_for(options, members);
   stream::Describe description = describe(options, listener, place);
   return {.network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt),
                                                     members),
           .rendezvous = rendezvous::rendezvous_options(options),
-          .place = std::move(place),
+          .place = place,
           .silence_timeout_ms = options.silence_ms(),
           .describe = std::move(description)};
 }
 
 std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
-  check_provider(options);
   Listener listener = listener_for(options, 1);
   stream::Describe description = describe(options, listener, {});
   return std::make_unique<NetworkEntry>(NetworkEntry::Parts{
       .network = std::make_unique<TcpTransport>(Connector(std::move(listener), options.encrypt), 1),
-      .timeout_ms = options.timeout_ms,
+      .timeout_ms = options.join_ms(),
       .silence_timeout_ms = options.silence_ms(),
       .describe = std::move(description)});
 }
 
 }  // namespace
 
-stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
-  check_provider(options);
+stream::Offer offer(const JoinOptions& options, std::uint32_t members) {
   Listener listener = listener_for(options, members);
   std::string description = text_of(options, listener);
   auto transport =
@@ -84,19 +71,21 @@ stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
           .network = std::make_unique<stream::FormingOver<TcpTransport>>(std::move(transport))};
 }
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  return NetworkJoin(parts(options)).run();
+namespace {
+
+std::unique_ptr<SteppedJoin> begin_join(const JoinOptions& options, const std::string& place) {
+  return std::make_unique<NetworkJoin>(parts(options, place));
 }
 
-std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
-  return std::make_unique<NetworkJoin>(parts(options));
+std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& options,
+                                            std::vector<std::string> contacts) {
+  return std::make_shared<stream::NetworkRendezvous>(options, std::move(contacts), begin_join,
+                                                     begin_entry);
 }
 
-std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join, begin_entry);
-}
+}  // namespace
 
-std::vector<std::string> networks() { return list_networks(); }
+constinit const JoinableNetwork kNetwork{
+    .begin_join = begin_join, .make_rendezvous = make_rendezvous, .devices = list_networks};
 
 }  // namespace dunlin::tcp

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/stream/forming_network.hpp"
 
 namespace dunlin::tcp {
 
 /// Offers TCP for a fabric of so many members that has other ways, too. Throws Error.
-[[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
+[[nodiscard]] stream::Offer offer(const JoinOptions& options, std::uint32_t members);
 
 }  // namespace dunlin::tcp

@@ -2,9 +2,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include <dunlin/fabric/verbs.hpp>
-
-#include "fabric/launch/complete.hpp"
+#include "fabric/join/network.hpp"
 #include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"
@@ -26,16 +24,6 @@ std::unique_ptr<VerbsTransport> listen_on(const Network& network, std::uint32_t 
   }
 }
 
-void check_provider(const JoinOptions& options) {
-  if (options.encrypt)
-    throw Error(
-        "verbs does not encrypt what members tell each other: join over tcp, or leave out "
-        "`encrypt`");
-  if (!options.provider.empty())
-    throw Error("verbs has no providers: leave `provider` empty, or join '" + options.provider +
-                "' over ofi");
-}
-
 stream::Describe describe(const std::string& place, const VerbsTransport* transport) {
   return [place, transport](stream::Attachment& made, const rendezvous::PeerEndpoints& all) {
     const auto here =
@@ -49,10 +37,7 @@ stream::Describe describe(const std::string& place, const VerbsTransport* transp
   };
 }
 
-NetworkJoin::Parts parts(const JoinOptions& given) {
-  JoinOptions options = given;
-  check_provider(options);
-  const std::string place = launch::complete(options);
+NetworkJoin::Parts parts(const JoinOptions& options, const std::string& place) {
   const std::uint32_t members = rendezvous::count_members(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
@@ -65,13 +50,12 @@ NetworkJoin::Parts parts(const JoinOptions& given) {
 }
 
 std::unique_ptr<PendingEntry> begin_entry(const JoinOptions& options) {
-  check_provider(options);
   const Network network = choose_network({.device = options.device, .address = options.address});
   std::unique_ptr<VerbsTransport> transport = listen_on(network, 1);
   const VerbsTransport* const made_transport = transport.get();
   return std::make_unique<NetworkEntry>(
       NetworkEntry::Parts{.network = std::move(transport),
-                          .timeout_ms = options.timeout_ms,
+                          .timeout_ms = options.join_ms(),
                           .silence_timeout_ms = options.silence_ms(),
                           .describe = describe({}, made_transport)});
 }
@@ -95,7 +79,7 @@ std::vector<DeviceAddress> device_addresses() {
   return all;
 }
 
-stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
+stream::Offer offer(const JoinOptions& options, std::uint32_t members) {
   Network network = choose_network({.device = options.device, .address = options.address});
   network.atomics_by_processor = true;
   std::unique_ptr<VerbsTransport> transport = listen_on(network, members);
@@ -105,17 +89,16 @@ stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members) {
           .network = std::make_unique<stream::FormingOver<VerbsTransport>>(std::move(transport))};
 }
 
-std::unique_ptr<Fabric> join(const JoinOptions& options) {
-  return std::make_unique<NetworkJoin>(parts(options))->run();
+namespace {
+
+std::unique_ptr<SteppedJoin> begin_join(const JoinOptions& options, const std::string& place) {
+  return std::make_unique<NetworkJoin>(parts(options, place));
 }
 
-std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options) {
-  return std::make_unique<NetworkJoin>(parts(options));
-}
-
-std::shared_ptr<Rendezvous> rendezvous(JoinOptions options, std::vector<std::string> addresses) {
-  return std::make_shared<stream::NetworkRendezvous>(std::move(options), std::move(addresses),
-                                                     begin_join, begin_entry);
+std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& options,
+                                            std::vector<std::string> contacts) {
+  return std::make_shared<stream::NetworkRendezvous>(options, std::move(contacts), begin_join,
+                                                     begin_entry);
 }
 
 std::vector<std::string> devices() {
@@ -127,5 +110,10 @@ std::vector<std::string> devices() {
   }
   return all;
 }
+
+}  // namespace
+
+constinit const JoinableNetwork kNetwork{
+    .begin_join = begin_join, .make_rendezvous = make_rendezvous, .devices = devices};
 
 }  // namespace dunlin::verbs

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/network.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/stream/forming_network.hpp"
 
@@ -21,6 +21,6 @@ struct DeviceAddress {
 
 /// Offers RDMA devices for a fabric of so many members that has other ways, too: so only processors
 /// do atomics, never the device. Throws Error.
-[[nodiscard]] stream::Offer offer(const NetworkJoinOptions& options, std::uint32_t members);
+[[nodiscard]] stream::Offer offer(const JoinOptions& options, std::uint32_t members);
 
 }  // namespace dunlin::verbs

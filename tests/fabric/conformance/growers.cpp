@@ -1,7 +1,7 @@
 #include <thread>
 
-#include <dunlin/fabric/shm.hpp>
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
@@ -83,11 +83,11 @@ std::unique_ptr<GrowingBackend> on_shm(std::uint32_t founders, std::uint32_t nod
   return real_growing_backend(
       founders, nodes,
       [](const std::string& group, Rank rank, std::uint32_t members) {
-        return shm::begin_join(
+        return begin_join(
             {.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
       },
       [](const std::string& group, Rank) {
-        return shm::rendezvous({.group = group, .silence_timeout_ms = 0});
+        return make_rendezvous({.group = group, .silence_timeout_ms = 0});
       });
 }
 

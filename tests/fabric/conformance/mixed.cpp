@@ -11,8 +11,9 @@ namespace dunlin::conformance {
 namespace {
 
 /// Silence is not counted: a test polls when it likes, on a machine that has other work.
-mixed::JoinOptions options_of_member(const std::string& group, Rank rank, std::uint32_t nodes) {
-  return {.group = group,
+JoinOptions options_of_member(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.network = "auto",
+          .group = group,
           .members = nodes,
           .rank = rank,
           .timeout_ms = 60'000,
@@ -29,7 +30,7 @@ std::string in_pairs(Rank rank) { return "host" + std::to_string(rank / 2); }
 Backend on_hosts(const std::string& variant, HostOf host_of, const Between& between) {
   Backend backend{.variant = variant};
   backend.begin = [host_of, between](const std::string& group, Rank rank, std::uint32_t nodes) {
-    mixed::JoinOptions options = options_of_member(group, rank, nodes);
+    JoinOptions options = options_of_member(group, rank, nodes);
     options.provider = between.provider;
     options.device = between.device;
     return mixed::begin_join_on(host_of(rank), options);
@@ -68,11 +69,11 @@ TEST(MixedGroup, SharesMemoryWithinAHostAndNotBetweenHosts) {
 
 namespace {
 
-/// As mixed::rendezvous(), on a host of its own.
+/// As make_rendezvous(), on a host of its own.
 class RendezvousOnAHost final : public Rendezvous {
  public:
-  RendezvousOnAHost(std::string host, const mixed::JoinOptions& options)
-      : host_(std::move(host)), options_(options), usual_(mixed::rendezvous(options, {})) {}
+  RendezvousOnAHost(std::string host, const JoinOptions& options)
+      : host_(std::move(host)), options_(options), usual_(make_rendezvous(options, {})) {}
   const std::string& group() const noexcept override { return usual_->group(); }
   std::unique_ptr<PendingJoin> accept() override { return usual_->accept(); }
   std::unique_ptr<PendingJoin> connect() override { return usual_->connect(); }
@@ -81,7 +82,7 @@ class RendezvousOnAHost final : public Rendezvous {
 
  private:
   std::string host_;
-  mixed::JoinOptions options_;
+  JoinOptions options_;
   std::shared_ptr<Rendezvous> usual_;
 };
 
@@ -93,8 +94,7 @@ std::unique_ptr<GrowingBackend> on_mixed(std::uint32_t founders, std::uint32_t n
         return mixed::begin_join_on(host_of(rank), options_of_member(group, rank, members));
       },
       [host_of](const std::string& group, Rank rank) -> std::shared_ptr<Rendezvous> {
-        mixed::JoinOptions options =
-            options_of_member("newcomers", mixed::JoinOptions::kAnyRank, 0);
+        JoinOptions options = options_of_member("newcomers", JoinOptions::kAnyRank, 0);
         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
         return std::make_shared<RendezvousOnAHost>(host_of(rank), options);
       });

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include <dunlin/fabric/mixed.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/harness.hpp"
 

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/ofi.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
@@ -8,8 +8,9 @@ namespace dunlin::conformance {
 namespace {
 
 /// Silence is not counted: a test polls when it likes, on a machine that has other work.
-ofi::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
-  return {.group = group,
+JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.network = "ofi",
+          .group = group,
           .members = nodes,
           .rank = rank,
           .timeout_ms = 60'000,
@@ -25,10 +26,10 @@ ofi::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t 
 std::vector<Backend> ofi_backends() {
   Backend tcp{.variant = "tcp"};
   tcp.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return ofi::join(options_for(group, rank, nodes));
+    return join(options_for(group, rank, nodes));
   };
   tcp.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return ofi::begin_join(options_for(group, rank, nodes));
+    return begin_join(options_for(group, rank, nodes));
   };
   tcp.start = [tcp](std::uint32_t nodes) { return start_real_group(tcp, nodes); };
   return {tcp};
@@ -44,12 +45,12 @@ std::unique_ptr<GrowingBackend> on_ofi(std::uint32_t founders, std::uint32_t nod
   return real_growing_backend(
       founders, nodes,
       [](const std::string& group, Rank rank, std::uint32_t members) {
-        return ofi::begin_join(options_for(group, rank, members));
+        return begin_join(options_for(group, rank, members));
       },
       [](const std::string& group, Rank rank) {
-        ofi::JoinOptions options = options_for("newcomers", ofi::JoinOptions::kAnyRank, 0);
+        JoinOptions options = options_for("newcomers", JoinOptions::kAnyRank, 0);
         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
-        return ofi::rendezvous(options, {});
+        return make_rendezvous(options, {});
       });
 }
 

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/real_group.hpp"
 
@@ -8,14 +8,14 @@ std::vector<Backend> shm_backends() {
   Backend threads{.variant = "threads"};
   threads.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
     // Silence is not counted: a test polls when it likes, on a machine that has other work.
-    return shm::join({.group = group, .members = nodes, .rank = rank, .silence_timeout_ms = 0});
+    return join({.group = group, .members = nodes, .rank = rank, .silence_timeout_ms = 0});
   };
   threads.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return shm::begin_join({.group = group,
-                            .members = nodes,
-                            .rank = rank,
-                            .timeout_ms = 60'000,
-                            .silence_timeout_ms = 0});
+    return begin_join({.group = group,
+                       .members = nodes,
+                       .rank = rank,
+                       .timeout_ms = 60'000,
+                       .silence_timeout_ms = 0});
   };
   threads.start = [threads](std::uint32_t nodes) { return start_real_group(threads, nodes); };
   return {threads};

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/real_group.hpp"
@@ -8,8 +8,9 @@ namespace dunlin::conformance {
 namespace {
 
 /// Silence is not counted: a test polls when it likes, on a machine that has other work.
-tcp::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
-  return {.group = group,
+JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.network = "tcp",
+          .group = group,
           .members = nodes,
           .rank = rank,
           .timeout_ms = 60'000,
@@ -24,10 +25,10 @@ tcp::JoinOptions options_for(const std::string& group, Rank rank, std::uint32_t 
 std::vector<Backend> tcp_backends() {
   Backend plain{.variant = "plain"};
   plain.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return tcp::join(options_for(group, rank, nodes));
+    return join(options_for(group, rank, nodes));
   };
   plain.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return tcp::begin_join(options_for(group, rank, nodes));
+    return begin_join(options_for(group, rank, nodes));
   };
   plain.start = [plain](std::uint32_t nodes) { return start_real_group(plain, nodes); };
   return {plain};
@@ -43,15 +44,15 @@ std::unique_ptr<GrowingBackend> on_tcp(std::uint32_t founders, std::uint32_t nod
   return real_growing_backend(
       founders, nodes,
       [encrypts](const std::string& group, Rank rank, std::uint32_t members) {
-        tcp::JoinOptions options = options_for(group, rank, members);
+        JoinOptions options = options_for(group, rank, members);
         options.encrypt = encrypts;
-        return tcp::begin_join(options);
+        return begin_join(options);
       },
       [encrypts](const std::string& group, Rank rank) {
-        tcp::JoinOptions options = options_for("newcomers", tcp::JoinOptions::kAnyRank, 0);
+        JoinOptions options = options_for("newcomers", JoinOptions::kAnyRank, 0);
         options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
         options.encrypt = encrypts;
-        return tcp::rendezvous(options, {});
+        return make_rendezvous(options, {});
       });
 }
 

@@ -1,4 +1,4 @@
-#include <dunlin/fabric/tcp.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/real_group.hpp"
 
@@ -7,8 +7,9 @@ namespace dunlin::conformance {
 
 namespace {
 
-tcp::JoinOptions encrypted_options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
-  return {.group = group,
+JoinOptions encrypted_options_for(const std::string& group, Rank rank, std::uint32_t nodes) {
+  return {.network = "tcp",
+          .group = group,
           .members = nodes,
           .rank = rank,
           .timeout_ms = 60'000,
@@ -23,10 +24,10 @@ tcp::JoinOptions encrypted_options_for(const std::string& group, Rank rank, std:
 std::vector<Backend> encrypted_tcp_backends() {
   Backend encrypted{.variant = "encrypted"};
   encrypted.join = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return tcp::join(encrypted_options_for(group, rank, nodes));
+    return join(encrypted_options_for(group, rank, nodes));
   };
   encrypted.begin = [](const std::string& group, Rank rank, std::uint32_t nodes) {
-    return tcp::begin_join(encrypted_options_for(group, rank, nodes));
+    return begin_join(encrypted_options_for(group, rank, nodes));
   };
   encrypted.start = [encrypted](std::uint32_t nodes) { return start_real_group(encrypted, nodes); };
   return {encrypted};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/fabric/verbs.hpp>
+#include <dunlin/join.hpp>
 
 #include "fabric/conformance/growing.hpp"
 #include "fabric/conformance/mixed.hpp"
@@ -15,9 +15,10 @@ namespace dunlin::conformance {
 namespace {
 
 /// Silence is not counted: a test polls when it likes, on a machine that has other work.
-verbs::JoinOptions options_for(const std::string& device, const std::string& group, Rank rank,
-                               std::uint32_t nodes) {
-  return {.group = group,
+JoinOptions options_for(const std::string& device, const std::string& group, Rank rank,
+                        std::uint32_t nodes) {
+  return {.network = "verbs",
+          .group = group,
           .members = nodes,
           .rank = rank,
           .timeout_ms = 60'000,
@@ -42,10 +43,10 @@ std::vector<Backend> verbs_backends() {
   for (const std::string& device : named_devices()) {
     Backend backend{.variant = device};
     backend.join = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
-      return verbs::join(options_for(device, group, rank, nodes));
+      return join(options_for(device, group, rank, nodes));
     };
     backend.begin = [device](const std::string& group, Rank rank, std::uint32_t nodes) {
-      return verbs::begin_join(options_for(device, group, rank, nodes));
+      return begin_join(options_for(device, group, rank, nodes));
     };
     backend.start = [backend](std::uint32_t nodes) { return start_real_group(backend, nodes); };
     backends.push_back(std::move(backend));
@@ -73,10 +74,10 @@ Grower verbs_grower(const Backend& backend) {
   const auto start = [backend](std::uint32_t founders, std::uint32_t nodes) {
     return real_growing_backend(founders, nodes, backend.begin,
                                 [device = backend.variant](const std::string& group, Rank rank) {
-                                  verbs::JoinOptions options = options_for(
-                                      device, "newcomers", verbs::JoinOptions::kAnyRank, 0);
+                                  JoinOptions options =
+                                      options_for(device, "newcomers", JoinOptions::kAnyRank, 0);
                                   options.rendezvous = "unix:" + group + "-" + std::to_string(rank);
-                                  return verbs::rendezvous(options, {});
+                                  return make_rendezvous(options, {});
                                 });
   };
   return {"Verbs_" + backend.variant, start};

@@ -1,5 +1,5 @@
 // must say: dunlin: a table does not own its fabric
-#include <dunlin/fabric/shm.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/table.hpp>
 
 struct Row {
@@ -8,9 +8,9 @@ struct Row {
 
 void use() {
 #ifdef MISTAKE
-  dunlin::Table<Row> table(dunlin::shm::join({.group = "rack7", .members = 2}));
+  dunlin::Table<Row> table(dunlin::join({.group = "rack7", .members = 2}));
 #else
-  const auto fabric = dunlin::shm::join({.group = "rack7", .members = 2});
+  const auto fabric = dunlin::join({.group = "rack7", .members = 2});
   dunlin::Table<Row> table(fabric);
 #endif
 }

@@ -1,0 +1,218 @@
+#include "fabric/join/options.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <dunlin/error.hpp>
+
+namespace dunlin {
+namespace {
+
+using Needs = JoinOption::Needs;
+
+std::uint32_t number(const std::string& text) {
+  std::uint32_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end || text.empty())
+    throw Error("must be a whole number, and not so large");
+  return value;
+}
+
+bool yes(const std::string& text) {
+  if (text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  throw Error("must be 1 or 0");
+}
+
+std::vector<std::string> list(const std::string& text) {
+  std::vector<std::string> all;
+  for (std::size_t at = 0; at <= text.size(); at = text.find(',', at) + 1) {
+    all.push_back(text.substr(at, text.find(',', at) - at));
+    if (text.find(',', at) == std::string::npos) break;
+  }
+  return all;
+}
+
+/// The row of an option that is a string.
+template <std::string JoinOptions::*field>
+constexpr JoinOption text_option(std::string_view name, std::string_view flag,
+                                 std::string_view value, Needs needs, bool agreed,
+                                 std::string_view about) {
+  return {.name = name,
+          .flag = flag,
+          .value = value,
+          .needs = needs,
+          .agreed = agreed,
+          .about = about,
+          .given = [](const JoinOptions& options) { return !(options.*field).empty(); },
+          .take = [](JoinOptions& options, const std::string& text) { options.*field = text; }};
+}
+
+template <std::string TlsFiles::*file>
+constexpr JoinOption tls_option(std::string_view name, std::string_view about) {
+  return {.name = name,
+          .flag = {},
+          .value = "FILE",
+          .needs = Needs::hosts,
+          .agreed = false,
+          .about = about,
+          .given = [](const JoinOptions& options) { return !(options.tls.*file).empty(); },
+          .take = [](JoinOptions& options, const std::string& text) { options.tls.*file = text; }};
+}
+
+template <std::optional<std::uint32_t> JoinOptions::*field>
+constexpr JoinOption time_option(std::string_view name, std::string_view flag,
+                                 std::string_view about) {
+  return {
+      .name = name,
+      .flag = flag,
+      .value = "MS",
+      .needs = Needs::nothing,
+      .agreed = false,
+      .about = about,
+      .given = [](const JoinOptions& options) { return (options.*field).has_value(); },
+      .take = [](JoinOptions& options, const std::string& text) { options.*field = number(text); }};
+}
+
+constexpr std::array kOptions{
+    text_option<&JoinOptions::network>("network", "--fabric", "NAME", Needs::nothing, true,
+                                       "The network that the members use"),
+    text_option<&JoinOptions::group>("group", {}, "NAME", Needs::nothing, true, "The group's name"),
+    JoinOption{.name = "members",
+               .flag = {},
+               .value = "N",
+               .needs = Needs::nothing,
+               .agreed = true,
+               .about = "The number of members",
+               .given = [](const JoinOptions& options) { return options.members != 0; },
+               .take = [](JoinOptions& options,
+                          const std::string& text) { options.members = number(text); }},
+    JoinOption{
+        .name = "rank",
+        .flag = {},
+        .value = "N|ordinal",
+        .needs = Needs::nothing,
+        .agreed = false,
+        .about = "From 0, or `ordinal`: the number at the end of the host's name, as in a "
+                 "Kubernetes stateful set. Without it, ranks follow the order of arrival",
+        .given = [](const JoinOptions& options) { return options.rank != JoinOptions::kAnyRank; },
+        .take = [](JoinOptions& options, const std::string& text) { options.rank = number(text); }},
+    JoinOption{
+        .name = "names",
+        .flag = {},
+        .value = "NAME,...",
+        .needs = Needs::nothing,
+        .agreed = true,
+        .about = "In place of `members`: their names, in the order of rank",
+        .given = [](const JoinOptions& options) { return !options.names.empty(); },
+        .take = [](JoinOptions& options, const std::string& text) { options.names = list(text); }},
+    text_option<&JoinOptions::name>("name", {}, "NAME", Needs::nothing, false,
+                                    "This member's name, one of `names`"),
+    time_option<&JoinOptions::timeout_ms>("timeout_ms", "--join-timeout",
+                                          "How long to wait until all are there"),
+    time_option<&JoinOptions::silence_timeout_ms>(
+        "silence_timeout_ms", "--silence-timeout",
+        "Silence after which a process counts as dead; 0: never"),
+    text_option<&JoinOptions::rendezvous>(
+        "rendezvous", "--rendezvous", "HOST:PORT|unix:NAME", Needs::hosts, true,
+        "Where the hosts meet: one of them can bind it, all can reach it"),
+    JoinOption{.name = "may_serve",
+               .flag = {},
+               .value = "1|0",
+               .needs = Needs::hosts,
+               .agreed = false,
+               .about = "Whether this member may serve the rendezvous",
+               .given = [](const JoinOptions& options) { return !options.may_serve; },
+               .take = [](JoinOptions& options,
+                          const std::string& text) { options.may_serve = yes(text); }},
+    text_option<&JoinOptions::secret>(
+        "secret", {}, "TEXT", Needs::hosts, true,
+        "What all members know and nobody else; a file is safer, because environments are copied "
+        "and logged"),
+    text_option<&JoinOptions::secret_file>(
+        "secret_file", "--secret-file", "FILE", Needs::hosts, false,
+        "What all hosts know and nobody else does; or DUNLIN_SECRET_FILE names it"),
+    tls_option<&TlsFiles::certificate>("tls_certificate",
+                                       "This member's certificate for the rendezvous (PEM)"),
+    tls_option<&TlsFiles::key>("tls_key", "The certificate's private key"),
+    tls_option<&TlsFiles::ca>("tls_ca", "Who signs the certificates of this group alone"),
+    JoinOption{
+        .name = "encrypt",
+        .flag = "--encrypt",
+        .value = {},
+        .needs = Needs::encryption,
+        .agreed = true,
+        .about = "tcp, auto: encrypt everything that hosts tell each other (all of them or none)",
+        .given = [](const JoinOptions& options) { return options.encrypt; },
+        .take = [](JoinOptions& options, const std::string& text) { options.encrypt = yes(text); }},
+    text_option<&JoinOptions::provider>(
+        "provider", "--provider", "NAME", Needs::providers, true,
+        "ofi: libfabric's network (default: tcp); auto: take it between hosts"),
+    text_option<&JoinOptions::device>(
+        "device", "--device", "NAME", Needs::hosts, false,
+        "The network's device (default: the first that has the address)"),
+    text_option<&JoinOptions::address>(
+        "address", "--address", "IP", Needs::hosts, false,
+        "This host's address on the network (default: from where it reaches the rendezvous)"),
+    text_option<&JoinOptions::access_group>("access_group", {}, "GROUP", Needs::one_host, true,
+                                            "A Unix group whose users may join as well"),
+};
+
+}  // namespace
+
+std::string JoinOption::variable() const {
+  std::string made = "DUNLIN_" + std::string(name);
+  std::ranges::transform(made, made.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  return made;
+}
+
+std::span<const JoinOption> join_options() noexcept { return kOptions; }
+
+bool honours(const Network& network, Needs needs) noexcept {
+  switch (needs) {
+    case Needs::hosts:
+      return network.between_hosts;
+    case Needs::encryption:
+      return network.encrypts;
+    case Needs::providers:
+      return network.has_providers;
+    case Needs::one_host:
+      return !network.between_hosts;
+    case Needs::nothing:
+      break;
+  }
+  return true;
+}
+
+const JoinOption* unfit(const JoinOptions& options, const Network& network) noexcept {
+  const auto found = std::ranges::find_if(kOptions, [&](const JoinOption& option) {
+    return option.given(options) && !honours(network, option.needs);
+  });
+  return found == kOptions.end() ? nullptr : &*found;
+}
+
+std::string networks_with(Needs needs) {
+  std::string text;
+  for (const Network& one : networks())
+    if (honours(one, needs)) text += (text.empty() ? "" : " or ") + std::string(one.name);
+  return text;
+}
+
+std::string_view lack_of(Needs needs) noexcept {
+  switch (needs) {
+    case Needs::encryption:
+      return "it does not encrypt";
+    case Needs::providers:
+      return "only libfabric has providers";
+    case Needs::one_host:
+      return "only memory of one host belongs to a Unix group";
+    default:
+      return "only a network has several hosts, devices and addresses";
+  }
+}
+
+}  // namespace dunlin

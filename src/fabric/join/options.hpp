@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <dunlin/join.hpp>
+
+/// The one table of the options of a join. From it come the variables of the environment, the
+/// options of the commands, the check of what a network honours, and the table of docs/deploy.md.
+namespace dunlin {
+
+struct JoinOption {
+  enum class Needs : std::uint8_t { nothing, hosts, encryption, providers, one_host };
+
+  std::string_view name;   // the field of JoinOptions; its variable is DUNLIN_ and this
+  std::string_view flag;   // of the commands; empty: they have another way to say it
+  std::string_view value;  // what a value looks like; empty: the flag has none
+  Needs needs;             // what a network must have to honour it
+  bool agreed;             // all members must give the same value
+  std::string_view about;  // a sentence without its end, for a help text
+  bool (*given)(const JoinOptions& options);
+  /// Throws Error, a part of a sentence, if the text makes no sense.
+  void (*take)(JoinOptions& options, const std::string& text);
+
+  [[nodiscard]] std::string variable() const;
+};
+
+[[nodiscard]] std::span<const JoinOption> join_options() noexcept;
+
+/// Whether the network honours options that need this.
+[[nodiscard]] bool honours(const Network& network, JoinOption::Needs needs) noexcept;
+/// The first option that is given and that the network does not honour; null: there is none.
+[[nodiscard]] const JoinOption* unfit(const JoinOptions& options, const Network& network) noexcept;
+/// What networks that do not honour such options lack: "it does not encrypt".
+[[nodiscard]] std::string_view lack_of(JoinOption::Needs needs) noexcept;
+/// The networks that honour them: "tcp or auto".
+[[nodiscard]] std::string networks_with(JoinOption::Needs needs);
+
+}  // namespace dunlin
