@@ -19,7 +19,7 @@ std::string fresh_joinable_group() {
 }
 
 std::unique_ptr<Fabric> join(const std::string& group, std::uint32_t members, std::uint32_t rank) {
-  return join({.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
+  return dunlin::join({.group = group, .members = members, .rank = rank, .silence_timeout_ms = 0});
 }
 
 std::vector<std::unique_ptr<Fabric>> join_many(const std::string& group, std::uint32_t members,

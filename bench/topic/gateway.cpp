@@ -61,10 +61,10 @@ template <std::size_t Bytes>
 class Answerer {
  public:
   Answerer(Member& me, const std::string& group)
-      : node_(me, join({.group = group,
-                        .names = {kMember, kGateway},
-                        .name = kMember,
-                        .silence_timeout_ms = 0})),
+      : node_(me, dunlin::join({.group = group,
+                                .names = {kMember, kGateway},
+                                .name = kMember,
+                                .silence_timeout_ms = 0})),
         there_(node_.participant(), "there", measured_qos(pubsub::Level::atomic)),
         back_(node_.participant(), "back", measured_qos(pubsub::Level::atomic)),
         writer_(pubsub::Publisher(node_.participant()), back_) {

@@ -65,7 +65,7 @@ std::string place_by(const std::vector<std::pair<std::string, std::string>>& var
   dunlin::test::Process process([&](dunlin::test::Parent& parent) {
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
     try {
-      const dunlin::app::Cluster cluster({.fabric = "ofi"});
+      const dunlin::app::Cluster cluster({{.network = "ofi"}});
       parent.send_line(std::to_string(cluster.host()) + " of " + std::to_string(cluster.hosts()));
     } catch (const dunlin::app::BadInput& error) {
       parent.send_line(error.what());
@@ -130,17 +130,18 @@ std::string refusal_of(dunlin::app::FabricOptions options,
 TEST(OfiCommand, RefusesBeforehandWhatCannotWork) {
   EXPECT_EQ(refusal_of({}), "nothing");
   EXPECT_TRUE(
-      contains(refusal_of({.rendezvous = "10.0.0.1"}),
+      contains(refusal_of({{.rendezvous = "10.0.0.1"}}),
                "--rendezvous: the rendezvous address '10.0.0.1' is not possible: it has no"));
-  EXPECT_TRUE(contains(refusal_of({.rendezvous = "[::]:7700"}), "every machine has it"));
-  EXPECT_TRUE(contains(refusal_of({.address = "10.0.0"}), "--address \"10.0.0\": not an"));
-  EXPECT_TRUE(contains(refusal_of({.address = "eth0"}), "--address \"eth0\": not an address such"));
-  EXPECT_TRUE(contains(refusal_of({.address = "fe80::7"}), "say which, as in fe80::7%eth0"));
-  const std::string foreign = refusal_of({.address = "192.0.2.7"});  // nobody's: RFC 5737
+  EXPECT_TRUE(contains(refusal_of({{.rendezvous = "[::]:7700"}}), "every machine has it"));
+  EXPECT_TRUE(contains(refusal_of({{.address = "10.0.0"}}), "--address \"10.0.0\": not an"));
+  EXPECT_TRUE(
+      contains(refusal_of({{.address = "eth0"}}), "--address \"eth0\": not an address such"));
+  EXPECT_TRUE(contains(refusal_of({{.address = "fe80::7"}}), "say which, as in fe80::7%eth0"));
+  const std::string foreign = refusal_of({{.address = "192.0.2.7"}});  // nobody's: RFC 5737
   EXPECT_TRUE(contains(foreign, "--address \"192.0.2.7\": not an address of this host, which has"));
   EXPECT_TRUE(contains(foreign, "127.0.0.1 (lo)"));
   EXPECT_TRUE(contains(refusal_of({}, {{"DUNLIN_ADDRESS", "192.0.2.7"}}), "DUNLIN_ADDRESS \"192"));
-  EXPECT_EQ(refusal_of({.address = "127.0.0.1"}), "nothing");
+  EXPECT_EQ(refusal_of({{.address = "127.0.0.1"}}), "nothing");
 }
 
 TEST(OfiCommand, RefusesHalfOfTlsBeforehand) {

@@ -173,6 +173,7 @@ class SecretFile {
   ~SecretFile() { unlink(path_.c_str()); }
   SecretFile(const SecretFile&) = delete;
   SecretFile& operator=(const SecretFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] Variables variables() const {
     return with(without(kByHand, "DUNLIN_SECRET"), {{"DUNLIN_SECRET_FILE", path_}});
   }
@@ -186,6 +187,19 @@ TEST(LaunchSecret, IsReadFromAFileWithoutTheLinesEnd) {
             "deep water, and wide");
   EXPECT_EQ(completed(SecretFile("deep water, and wide", 0440).variables()).secret,
             "deep water, and wide");
+}
+
+TEST(LaunchSecret, IsReadFromTheFileThatTheProgramNames) {
+  const SecretFile file("deep water, and wide\n", 0600);
+  EXPECT_EQ(completed(kByHand, {.secret_file = file.path()}).secret, "deep water, and wide");
+  EXPECT_TRUE(contains(fault_of(kByHand, {.secret_file = "/dev/null/x"}), "(`secret_file`)"));
+}
+
+TEST(LaunchSecret, IsNoMatterOnOneHost) {
+  JoinOptions options{.group = "flock"};
+  EXPECT_TRUE(contains(complete(options, false, Environment(kOpenMpi, "lonely")), "rank 2 of 4"));
+  EXPECT_TRUE(options.secret.empty());
+  EXPECT_TRUE(options.rendezvous.empty());
 }
 
 TEST(LaunchSecret, IsRefusedInAFileThatOthersMayReadOrChange) {

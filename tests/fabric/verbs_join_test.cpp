@@ -183,7 +183,7 @@ void with_a_box_at_a_peer(const std::function<int(std::unique_ptr<Fabric>&, Regi
     const auto join = [&](Rank rank) {
       JoinOptions mine = options;
       mine.rank = rank;
-      return join(mine);
+      return dunlin::join(mine);
     };
     const Process peer([&](Parent&) {
       const auto fabric = join(1);
