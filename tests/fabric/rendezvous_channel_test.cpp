@@ -184,14 +184,14 @@ TEST_F(RendezvousChannel, ReadsNoProtocolFromAListThatIsNotOurs) {
         name;
     return protocol_in(bytes_of(text));
   };
-  EXPECT_EQ(list("dunlin/2"), Protocol{});
+  EXPECT_EQ(list("dunlin/3"), Protocol{});
   EXPECT_EQ(list("dunlin/65535+certificates"), (Protocol{65535, true}));
   for (const char* name :
-       {"", "h2", "dunlin/", "dunlin/x", "dunlin/2x", "dunlin/02", "dunlin/65536", "dunlin/-1",
-        "dunlin/2+certificates+certificates", "dunlin/+certificates"})
+       {"", "h2", "dunlin/", "dunlin/x", "dunlin/3x", "dunlin/03", "dunlin/65536", "dunlin/-1",
+        "dunlin/3+certificates+certificates", "dunlin/+certificates"})
     EXPECT_FALSE(list(name).has_value()) << name;
   EXPECT_FALSE(protocol_in({}).has_value());
-  EXPECT_FALSE(protocol_in(bytes_of(std::string_view("\0\t\10dunlin/2x", 12))).has_value());
+  EXPECT_FALSE(protocol_in(bytes_of(std::string_view("\0\t\10dunlin/3x", 12))).has_value());
 }
 
 // --- frames --------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class PlainJoiner {
  public:
   PlainJoiner() : context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_psk_use_session_callback(context_, offer_key_of_example);
-    constexpr std::string_view kList = "\10dunlin/2";
+    constexpr std::string_view kList = "\10dunlin/3";
     SSL_CTX_set_alpn_protos(context_, reinterpret_cast<const unsigned char*>(kList.data()),
                             static_cast<unsigned int>(kList.size()));
     session_ = SSL_new(context_);

@@ -124,7 +124,7 @@ TEST(RendezvousFuzz, AHostSurvivesJoinersThatBroke) {
   std::vector<Frame> frames;
   for (const Rank rank : {0u, 1u, kAnyRank, kAnyRank, 2u, 1u}) {
     frames.push_back(
-        {FrameType::request_join, encode(JoinRequest{kMembers, rank, {}, "flock", {}})});
+        {FrameType::request_join, encode(JoinRequest{kMembers, rank, {}, "flock", {}, {}})});
     frames.push_back({FrameType::have, numbers({1})});
     frames.push_back({FrameType::have, numbers({2})});
     frames.push_back({FrameType::news, numbers({0})});  // leaves

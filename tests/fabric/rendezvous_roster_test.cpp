@@ -25,7 +25,8 @@ Plan plan_of(const std::vector<std::string>& names, Rank rank) {
 
 JoinRequest joiner_of(const Plan& plan, Rank rank = kAnyRank,
                       const std::string& endpoint_address = "") {
-  return {plan.members(), rank, plan.names_hash, plan.group, bytes_of(endpoint_address)};
+  return {plan.members(), rank,       plan.names_hash,
+          plan.group,     plan.terms, bytes_of(endpoint_address)};
 }
 
 /// A builder, and joiners that come to it.
@@ -143,6 +144,10 @@ TEST_F(RendezvousRoster, RefusesWhoExpectsAnotherGroup) {
   joiner = joiner_of(plan_);
   joiner.names_hash[0] = std::byte{1};
   EXPECT_TRUE(contains(refusal_of(joiner), "joins by count, and this member by name"));
+  joiner = joiner_of(plan_);
+  joiner.terms = "network tcp, encrypt 1";
+  EXPECT_TRUE(contains(refusal_of(joiner),
+                       "the host joins by nothing, and this member by network tcp, encrypt 1"));
   EXPECT_TRUE(contains(builder_.progress(), "1 of 3"));
 }
 

@@ -10,6 +10,7 @@ namespace dunlin {
 namespace {
 
 using Needs = JoinOption::Needs;
+using Agreed = JoinOption::Agreed;
 
 std::uint32_t number(const std::string& text) {
   std::uint32_t value = 0;
@@ -35,10 +36,22 @@ std::vector<std::string> list(const std::string& text) {
   return all;
 }
 
+std::string text_of(const std::vector<std::string>& all) {
+  std::string text;
+  for (const std::string& one : all) text += (text.empty() ? "" : ",") + one;
+  return text;
+}
+std::string text_of(std::uint32_t value, std::uint32_t open) {
+  return value == open ? std::string() : std::to_string(value);
+}
+std::string text_of(const std::optional<std::uint32_t>& value) {
+  return value ? std::to_string(*value) : std::string();
+}
+
 /// The row of an option that is a string.
 template <std::string JoinOptions::*field>
 constexpr JoinOption text_option(std::string_view name, std::string_view flag,
-                                 std::string_view value, Needs needs, bool agreed,
+                                 std::string_view value, Needs needs, Agreed agreed,
                                  std::string_view about) {
   return {.name = name,
           .flag = flag,
@@ -46,7 +59,7 @@ constexpr JoinOption text_option(std::string_view name, std::string_view flag,
           .needs = needs,
           .agreed = agreed,
           .about = about,
-          .given = [](const JoinOptions& options) { return !(options.*field).empty(); },
+          .text = [](const JoinOptions& options) { return options.*field; },
           .take = [](JoinOptions& options, const std::string& text) { options.*field = text; }};
 }
 
@@ -56,9 +69,9 @@ constexpr JoinOption tls_option(std::string_view name, std::string_view about) {
           .flag = {},
           .value = "FILE",
           .needs = Needs::hosts,
-          .agreed = false,
+          .agreed = Agreed::no,
           .about = about,
-          .given = [](const JoinOptions& options) { return !(options.tls.*file).empty(); },
+          .text = [](const JoinOptions& options) { return options.tls.*file; },
           .take = [](JoinOptions& options, const std::string& text) { options.tls.*file = text; }};
 }
 
@@ -70,23 +83,24 @@ constexpr JoinOption time_option(std::string_view name, std::string_view flag,
       .flag = flag,
       .value = "MS",
       .needs = Needs::nothing,
-      .agreed = false,
+      .agreed = Agreed::no,
       .about = about,
-      .given = [](const JoinOptions& options) { return (options.*field).has_value(); },
+      .text = [](const JoinOptions& options) { return text_of(options.*field); },
       .take = [](JoinOptions& options, const std::string& text) { options.*field = number(text); }};
 }
 
 constexpr std::array kOptions{
-    text_option<&JoinOptions::network>("network", "--fabric", "NAME", Needs::nothing, true,
-                                       "The network that the members use"),
-    text_option<&JoinOptions::group>("group", {}, "NAME", Needs::nothing, true, "The group's name"),
+    text_option<&JoinOptions::network>("network", "--fabric", "NAME", Needs::nothing,
+                                       Agreed::by_terms, "The network that the members use"),
+    text_option<&JoinOptions::group>("group", {}, "NAME", Needs::nothing, Agreed::to_meet,
+                                     "The group's name"),
     JoinOption{.name = "members",
                .flag = {},
                .value = "N",
                .needs = Needs::nothing,
-               .agreed = true,
+               .agreed = Agreed::to_meet,
                .about = "The number of members",
-               .given = [](const JoinOptions& options) { return options.members != 0; },
+               .text = [](const JoinOptions& options) { return text_of(options.members, 0); },
                .take = [](JoinOptions& options,
                           const std::string& text) { options.members = number(text); }},
     JoinOption{
@@ -94,21 +108,22 @@ constexpr std::array kOptions{
         .flag = {},
         .value = "N|ordinal",
         .needs = Needs::nothing,
-        .agreed = false,
+        .agreed = Agreed::no,
         .about = "From 0, or `ordinal`: the number at the end of the host's name, as in a "
                  "Kubernetes stateful set. Without it, ranks follow the order of arrival",
-        .given = [](const JoinOptions& options) { return options.rank != JoinOptions::kAnyRank; },
+        .text =
+            [](const JoinOptions& options) { return text_of(options.rank, JoinOptions::kAnyRank); },
         .take = [](JoinOptions& options, const std::string& text) { options.rank = number(text); }},
     JoinOption{
         .name = "names",
         .flag = {},
         .value = "NAME,...",
         .needs = Needs::nothing,
-        .agreed = true,
+        .agreed = Agreed::to_meet,
         .about = "In place of `members`: their names, in the order of rank",
-        .given = [](const JoinOptions& options) { return !options.names.empty(); },
+        .text = [](const JoinOptions& options) { return text_of(options.names); },
         .take = [](JoinOptions& options, const std::string& text) { options.names = list(text); }},
-    text_option<&JoinOptions::name>("name", {}, "NAME", Needs::nothing, false,
+    text_option<&JoinOptions::name>("name", {}, "NAME", Needs::nothing, Agreed::no,
                                     "This member's name, one of `names`"),
     time_option<&JoinOptions::timeout_ms>("timeout_ms", "--join-timeout",
                                           "How long to wait until all are there"),
@@ -116,23 +131,25 @@ constexpr std::array kOptions{
         "silence_timeout_ms", "--silence-timeout",
         "Silence after which a process counts as dead; 0: never"),
     text_option<&JoinOptions::rendezvous>(
-        "rendezvous", "--rendezvous", "HOST:PORT|unix:NAME", Needs::hosts, true,
+        "rendezvous", "--rendezvous", "HOST:PORT|unix:NAME", Needs::hosts, Agreed::to_meet,
         "Where the hosts meet: one of them can bind it, all can reach it"),
-    JoinOption{.name = "may_serve",
-               .flag = {},
-               .value = "1|0",
-               .needs = Needs::hosts,
-               .agreed = false,
-               .about = "Whether this member may serve the rendezvous",
-               .given = [](const JoinOptions& options) { return !options.may_serve; },
-               .take = [](JoinOptions& options,
-                          const std::string& text) { options.may_serve = yes(text); }},
+    JoinOption{
+        .name = "may_serve",
+        .flag = {},
+        .value = "1|0",
+        .needs = Needs::hosts,
+        .agreed = Agreed::no,
+        .about = "Whether this member may serve the rendezvous",
+        .text =
+            [](const JoinOptions& options) { return std::string(options.may_serve ? "" : "0"); },
+        .take = [](JoinOptions& options,
+                   const std::string& text) { options.may_serve = yes(text); }},
     text_option<&JoinOptions::secret>(
-        "secret", {}, "TEXT", Needs::hosts, true,
+        "secret", {}, "TEXT", Needs::hosts, Agreed::to_meet,
         "What all members know and nobody else; a file is safer, because environments are copied "
         "and logged"),
     text_option<&JoinOptions::secret_file>(
-        "secret_file", "--secret-file", "FILE", Needs::hosts, false,
+        "secret_file", "--secret-file", "FILE", Needs::hosts, Agreed::no,
         "What all hosts know and nobody else does; or DUNLIN_SECRET_FILE names it"),
     tls_option<&TlsFiles::certificate>("tls_certificate",
                                        "This member's certificate for the rendezvous (PEM)"),
@@ -143,20 +160,21 @@ constexpr std::array kOptions{
         .flag = "--encrypt",
         .value = {},
         .needs = Needs::encryption,
-        .agreed = true,
+        .agreed = Agreed::by_terms,
         .about = "tcp, auto: encrypt everything that hosts tell each other (all of them or none)",
-        .given = [](const JoinOptions& options) { return options.encrypt; },
+        .text = [](const JoinOptions& options) { return std::string(options.encrypt ? "1" : ""); },
         .take = [](JoinOptions& options, const std::string& text) { options.encrypt = yes(text); }},
     text_option<&JoinOptions::provider>(
-        "provider", "--provider", "NAME", Needs::providers, true,
+        "provider", "--provider", "NAME", Needs::providers, Agreed::by_terms,
         "ofi: libfabric's network (default: tcp); auto: take it between hosts"),
     text_option<&JoinOptions::device>(
-        "device", "--device", "NAME", Needs::hosts, false,
+        "device", "--device", "NAME", Needs::hosts, Agreed::no,
         "The network's device (default: the first that has the address)"),
     text_option<&JoinOptions::address>(
-        "address", "--address", "IP", Needs::hosts, false,
+        "address", "--address", "IP", Needs::hosts, Agreed::no,
         "This host's address on the network (default: from where it reaches the rendezvous)"),
-    text_option<&JoinOptions::access_group>("access_group", {}, "GROUP", Needs::one_host, true,
+    text_option<&JoinOptions::access_group>("access_group", {}, "GROUP", Needs::one_host,
+                                            Agreed::to_meet,
                                             "A Unix group whose users may join as well"),
 };
 
@@ -188,7 +206,7 @@ bool honours(const Network& network, Needs needs) noexcept {
   return true;
 }
 
-const JoinOption* unfit(const JoinOptions& options, const Network& network) noexcept {
+const JoinOption* unfit(const JoinOptions& options, const Network& network) {
   const auto found = std::ranges::find_if(kOptions, [&](const JoinOption& option) {
     return option.given(options) && !honours(network, option.needs);
   });
@@ -213,6 +231,14 @@ std::string_view lack_of(Needs needs) noexcept {
     default:
       return "only a network has several hosts, devices and addresses";
   }
+}
+
+std::string terms(const JoinOptions& options) {
+  std::string all;
+  for (const JoinOption& option : kOptions)
+    if (option.agreed == Agreed::by_terms && option.given(options))
+      all += (all.empty() ? "" : ", ") + std::string(option.name) + " " + option.text(options);
+  return all;
 }
 
 }  // namespace dunlin

@@ -33,7 +33,7 @@ enum class FrameType : std::uint16_t {
 
 inline constexpr std::size_t kHeaderBytes = 8;
 inline constexpr std::size_t kMaxTextBytes = 1024;
-inline constexpr std::size_t kJoinRequestBytes = 88;  // without the endpoint address
+inline constexpr std::size_t kJoinRequestBytes = 184;  // without the endpoint address
 inline constexpr std::size_t kMaxBodyBytes = kJoinRequestBytes + kMaxEndpointAddressBytes;
 
 /// The frames: which side sends them, whether before or after both sides have proved that they know

@@ -19,7 +19,7 @@ std::string printable(Bytes body) {
 void JoinerHandshake::request_join() {
   channel_.send(FrameType::request_join,
                 encode(JoinRequest{plan_.members(), plan_.rank, plan_.names_hash, plan_.group,
-                                   endpoint_address_}));
+                                   plan_.terms, endpoint_address_}));
 }
 
 JoinerHandshake::Outcome JoinerHandshake::receive(const Frame& frame) {

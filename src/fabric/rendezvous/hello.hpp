@@ -11,7 +11,7 @@
 /// protocol, and whether certificates are demanded (docs/formats/rendezvous.md). Pure.
 namespace dunlin::rendezvous {
 
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 
 enum class Side : std::uint8_t { joiner, host };
 [[nodiscard]] constexpr Side other(Side side) noexcept {
@@ -25,7 +25,7 @@ struct Protocol {
 };
 
 /// The protocol's name in the list that a joiner's ClientHello contains (ALPN, RFC 7301):
-/// "dunlin/2", or "dunlin/2+certificates".
+/// "dunlin/3", or "dunlin/3+certificates".
 [[nodiscard]] std::string name_of(const Protocol& protocol);
 /// A list of protocols (ALPN) with the one name of this protocol.
 [[nodiscard]] std::string protocol_list(const Protocol& protocol);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "fabric/join/options.hpp"
+
 namespace dunlin::rendezvous {
 
 /// The proof: HMAC-SHA256 with the key over a label, the rank that connects, and the rank that
@@ -39,6 +41,7 @@ Options rendezvous_options(const JoinOptions& options) {
           .name = options.name,
           .rank = options.rank,
           .timeout_ms = options.join_ms(),
+          .terms = terms(options),
           .may_host = options.may_serve};
 }
 

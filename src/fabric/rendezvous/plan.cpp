@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kGroupField = 48;
 static_assert(kMaxGroupNameBytes < kGroupField);
-static_assert(4 + 4 + sizeof(Digest) + kGroupField == kJoinRequestBytes);
+constexpr std::size_t kTermsField = kMaxTermsBytes + 1;
+static_assert(4 + 4 + sizeof(Digest) + kGroupField + kTermsField == kJoinRequestBytes);
 
 Digest hash_of(const std::vector<std::string>& names) {
   std::string all;
@@ -38,6 +39,7 @@ Plan plan_from(const Options& options, Bytes endpoint_address) {
   plan.group = options.group;
   plan.names = std::move(list.names);
   if (!options.names.empty()) plan.names_hash = hash_of(options.names);
+  plan.terms = options.terms;
   plan.rank = list.rank;
   plan.timeout_ms = options.timeout_ms;
   plan.may_host = options.may_host;
@@ -45,6 +47,10 @@ Plan plan_from(const Options& options, Bytes endpoint_address) {
   if (plan.counted() && !options.name.empty())
     throw Error(plan.group_text() + " is joined by count, and by the name '" + options.name +
                 "': a named member needs the list of all names");
+  if (!is_printable(plan.terms) || plan.terms.size() > kMaxTermsBytes)
+    throw Error(plan.group_text() + ": its network is not described by at most " +
+                std::to_string(kMaxTermsBytes) +
+                " printable characters: choose a provider with a shorter name");
   if (options.secret.size() < kMinSecretBytes)
     throw Error(plan.group_text() + ": its secret has " + std::to_string(options.secret.size()) +
                 " bytes, and at least " + std::to_string(kMinSecretBytes) +
@@ -66,6 +72,7 @@ std::vector<std::byte> encode(const JoinRequest& request) {
   writer.u32(request.rank);
   writer.bytes(request.names_hash);
   writer.text(request.group, kGroupField);
+  writer.text(request.terms, kTermsField);
   writer.bytes(request.endpoint_address);
   return body;
 }
@@ -76,6 +83,7 @@ bool decode(Bytes body, JoinRequest& request) {
   request.rank = reader.u32();
   request.names_hash = reader.array<sizeof(Digest)>();
   request.group = reader.text(kGroupField);
+  request.terms = reader.text(kTermsField);
   request.endpoint_address = reader.rest();
   if (!reader.good() || request.endpoint_address.size() > kMaxEndpointAddressBytes) return false;
   try {  // the text may be shown to a user
@@ -83,7 +91,8 @@ bool decode(Bytes body, JoinRequest& request) {
   } catch (const Error&) {
     return false;
   }
-  return request.members >= 1 && (request.rank == kAnyRank || request.rank < request.members);
+  return is_printable(request.terms) && request.members >= 1 &&
+         (request.rank == kAnyRank || request.rank < request.members);
 }
 
 }  // namespace dunlin::rendezvous

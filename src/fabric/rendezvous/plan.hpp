@@ -21,6 +21,7 @@ struct Plan {
   std::string group;
   std::vector<std::string> names;  // by rank; empty strings if members are counted
   Digest names_hash{};             // zeros: members are counted
+  std::string terms = {};          // what else all members must have alike
   Rank rank = kAnyRank;            // the rank that we ask for
   std::uint32_t timeout_ms = 0;
   bool may_host = true;
@@ -42,6 +43,7 @@ struct JoinRequest {
   Rank rank = kAnyRank;
   Digest names_hash{};
   std::string group = {};
+  std::string terms = {};
   Bytes endpoint_address = {};  // refers to the bytes that were decoded
 };
 [[nodiscard]] std::vector<std::byte> encode(const JoinRequest& request);

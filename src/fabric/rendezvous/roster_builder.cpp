@@ -13,6 +13,8 @@ constexpr std::size_t kMaxListed = 12;  // members in one sentence
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
+std::string or_nothing(const std::string& terms) { return terms.empty() ? "nothing" : terms; }
+
 std::string listed(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < items.size() && i < kMaxListed; ++i)
@@ -64,6 +66,9 @@ std::string RosterBuilder::mismatch(const JoinRequest& joiner) const {
     return plan_.group_text() +
            ": this member has another list of member names than the host: " + listed(plan_.names) +
            ". All must give the same names in the same order";
+  if (joiner.terms != plan_.terms)
+    return plan_.group_text() + ": the host joins by " + or_nothing(plan_.terms) +
+           ", and this member by " + or_nothing(joiner.terms) + ". All must join alike";
   return {};
 }
 

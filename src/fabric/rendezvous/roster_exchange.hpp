@@ -37,6 +37,8 @@ struct Options {
   static constexpr Rank kAnyRank = UINT32_MAX;
   Rank rank = kAnyRank;
   std::uint32_t timeout_ms = 10'000;
+  /// What else all members must have alike, to be compared and shown; at most kMaxTermsBytes.
+  std::string terms = {};
   /// Whether this member may be the host; one that connects to another member's address may not.
   bool may_host = true;
   /// True: a member of the group that does not fit ends the rendezvous for all, not for itself
@@ -63,6 +65,7 @@ struct Roster {
 };
 
 inline constexpr std::size_t kMaxEndpointAddressBytes = 4096;
+inline constexpr std::size_t kMaxTermsBytes = 95;
 
 /// A member's way to the others, step by step. All functions may throw Error, which names the
 /// missing members, the values that do not fit, or the wrong options. A name that must be resolved
