@@ -7,7 +7,7 @@ pypi_packages=(python3-venv ca-certificates)
 build_packages=(g++ cmake ninja-build ccache pkgconf python3 libgtest-dev libcli11-dev
   nlohmann-json3-dev libfmt-dev libpugixml-dev libboost-graph-dev
   libxxhash-dev zlib1g-dev libzstd-dev liblz4-dev libhiredis-dev liblua5.4-dev libcpp-httplib-dev libsqlite3-dev
-  libssl-dev libfabric-dev libibverbs-dev librdmacm-dev)
+  libssl-dev libfabric-dev libibverbs-dev librdmacm-dev libpmix-dev)
 # `dunlin routing` alone, for groups on this host.
 demo_packages=(g++ cmake ninja-build ccache pkgconf python3 libcli11-dev nlohmann-json3-dev libfmt-dev
   libpugixml-dev libboost-graph-dev libxxhash-dev)

@@ -10,7 +10,6 @@
 
 #include "cluster/aside.hpp"
 #include "cluster/own_address.hpp"
-#include "cluster/secret.hpp"
 #include "command.hpp"
 #include "fabric/join/network.hpp"
 #include "fabric/launch/complete.hpp"

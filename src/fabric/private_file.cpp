@@ -1,6 +1,10 @@
 #include "fabric/private_file.hpp"
 
+#include <array>
+#include <string_view>
+
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "fabric/system.hpp"
@@ -44,6 +48,16 @@ std::string read_secret(const std::string& path, const std::string& what) {
                        std::to_string(kMinSecretBytes) + " to " + std::to_string(kMaxSecretBytes) +
                        " bytes. A good one: openssl rand -hex 32");
   return secret;
+}
+
+std::string random_secret() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::array<unsigned char, 32> random{};
+  if (getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
+    throw Error("drawing a random secret failed: " + error_text(errno));
+  std::string text;
+  for (const unsigned char byte : random) (text += kDigits[byte >> 4U]) += kDigits[byte & 15U];
+  return text;
 }
 
 }  // namespace dunlin

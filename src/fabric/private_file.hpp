@@ -17,4 +17,7 @@ inline constexpr std::size_t kMaxSecretBytes = 4096;
 /// neither too short nor too long.
 [[nodiscard]] std::string read_secret(const std::string& path, const std::string& what);
 
+/// A secret that nobody can guess, of 64 hexadecimal digits. Throws Error.
+[[nodiscard]] std::string random_secret();
+
 }  // namespace dunlin

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "cluster/cluster.hpp"
-#include "cluster/secret.hpp"
 #include "command.hpp"
 #include "fabric/private_file.hpp"
 #include "support/errors.hpp"
@@ -199,8 +198,8 @@ TEST(Secret, IsAFileWithoutTheLineEndBehindIt) {
 }
 
 TEST(Secret, IsAnotherOneEachTime) {
-  EXPECT_NE(dunlin::app::random_secret(), dunlin::app::random_secret());
-  EXPECT_EQ(dunlin::app::random_secret().size(), 64U);
+  EXPECT_NE(dunlin::random_secret(), dunlin::random_secret());
+  EXPECT_EQ(dunlin::random_secret().size(), 64U);
 }
 
 }  // namespace

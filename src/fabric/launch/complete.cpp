@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <sstream>
 
@@ -11,6 +12,7 @@
 #include "fabric/hash.hpp"
 #include "fabric/join/options.hpp"
 #include "fabric/launch/job.hpp"
+#include "fabric/launch/pmix.hpp"
 #include "fabric/member_list.hpp"
 #include "fabric/private_file.hpp"
 
@@ -35,6 +37,7 @@ class Completion {
  private:
   void fill_simple(bool between_hosts);
   void fill_members();
+  void ask_pmix_for_the_job();
   void fill_rank(const std::string& members_from);
   void fill_names();
   void agree(const std::string& ours, std::uint32_t our_value, const std::string& launchers,
@@ -47,6 +50,9 @@ class Completion {
   void fill_tls();
   [[nodiscard]] std::uint32_t port() const;
   [[nodiscard]] const std::optional<Job>& job();
+  [[nodiscard]] const Pmix* pmix();
+  [[nodiscard]] std::string of_rank_0(const std::string& what,
+                                      const std::function<std::string()>& make) const;
   void note(const std::string& what) { text_ += (text_.empty() ? "" : "; ") + what; }
   [[noreturn]] void contradiction(const std::string& one, const std::string& other) const;
 
@@ -54,6 +60,9 @@ class Completion {
   const Environment& environment_;
   bool looked_ = false;
   std::optional<Job> job_;
+  bool asked_pmix_ = false;
+  std::optional<Pmix> pmix_;
+  std::string why_no_pmix_;  // ", and PMIx cannot help: ..."
   std::string text_;
 };
 
@@ -111,6 +120,30 @@ const std::optional<Job>& Completion::job() {
   return job_;
 }
 
+/// The launcher's PMIx server, which is asked only for what nobody else says; null: there is none.
+const Pmix* Completion::pmix() {
+  if (!asked_pmix_ && environment_.is_own() && environment_.has("PMIX_RANK")) {
+    try {
+      pmix_.emplace();
+    } catch (const Error& error) {
+      why_no_pmix_ = std::string(" (its PMIx server cannot help: ") + error.what() + ")";
+    }
+  }
+  asked_pmix_ = true;
+  return pmix_ ? &*pmix_ : nullptr;
+}
+
+/// What the member of rank 0 has made for all members of this group. Throws Error.
+std::string Completion::of_rank_0(const std::string& what,
+                                  const std::function<std::string()>& make) const {
+  try {
+    return pmix_->of_rank_0("dunlin." + open_.group + "." + what, make, open_.join_ms());
+  } catch (const Error& error) {
+    throw Error("group '" + open_.group + "' has no " + what + " from the process of rank 0 (" +
+                error.what() + "): does it join this group, too?");
+  }
+}
+
 void Completion::contradiction(const std::string& one, const std::string& other) const {
   throw Error("the environment contradicts itself: " + state_of(environment_, one) + ", but " +
               state_of(environment_, other) + kWhatToDo);
@@ -165,12 +198,19 @@ void Completion::fill_members() {
   if (environment_.has("DUNLIN_NAMES")) return fill_names();
   const auto members = environment_.number("DUNLIN_MEMBERS", 1, kMost);
   const std::optional<Job>& of = job();
+  if (!members && of && !of->members && pmix() != nullptr) ask_pmix_for_the_job();
   const bool launcher_counts = of && of->members;
   if (!members && !launcher_counts) throw_nobody_says_how_many();
   if (members && launcher_counts)
     agree("DUNLIN_MEMBERS", *members, of->members_variable, *of->members);
   open_.members = members ? *members : *of->members;
   fill_rank(members ? "DUNLIN_MEMBERS" : of->members_variable);
+}
+
+void Completion::ask_pmix_for_the_job() {
+  job_->members = pmix_->job_size();
+  job_->members_variable = "PMIX_JOB_SIZE of the server";
+  job_->on_one_host = pmix_->local_size() == *job_->members;
 }
 
 void Completion::fill_rank(const std::string& members_from) {
@@ -243,18 +283,22 @@ void Completion::fill_rendezvous() {
     return note("rendezvous at " + open_.rendezvous + ", as all members are on this host" +
                 because);
   }
-  if (of->first_host.empty())
+  std::string first_host = of->first_host;
+  if (first_host.empty() && pmix() != nullptr)
+    first_host = of_rank_0("host", [this] { return environment_.host_name(); });
+  if (first_host.empty())
     throw Error(
         where + of->title +
         (of->on_one_host == false
              ? " has members on several hosts" + because + ", and does not say which"
              : " does not say on which hosts they are") +
+        why_no_pmix_ +
         ". Give all of them the same DUNLIN_RENDEZVOUS=HOST:PORT, where HOST is one of theirs "
         "(or unix:NAME, if there is only one)");
   if (!given_port && of->id.empty())
     throw Error(where + of->title + " has given the job no number (" +
                 state_of(environment_, "SLURM_JOB_ID") + "): give DUNLIN_RENDEZVOUS_PORT");
-  open_.rendezvous = of->first_host + ":" + std::to_string(given_port ? *given_port : port());
+  open_.rendezvous = first_host + ":" + std::to_string(given_port ? *given_port : port());
   note("rendezvous at " + open_.rendezvous + ", on the first host" + because + ", at a port from " +
        (given_port ? "DUNLIN_RENDEZVOUS_PORT" : "the job's number " + of->id + " and the group"));
 }
@@ -276,9 +320,13 @@ void Completion::fill_secret() {
     open_.secret = *secret;
     return note("secret from DUNLIN_SECRET");
   }
+  if (!file && job() && pmix() != nullptr) {
+    open_.secret = of_rank_0("secret", random_secret);
+    return note("secret from rank 0, by the PMIx server of " + job_->title);
+  }
   if (!file)
-    throw Error("group '" + open_.group +
-                "' has no secret: give all members the same, by the option `secret`, or in a file "
+    throw Error("group '" + open_.group + "' has no secret" + why_no_pmix_ +
+                ": give all members the same, by the option `secret`, or in a file "
                 "that DUNLIN_SECRET_FILE names. To make one: openssl rand -hex 32");
   open_.secret = read_secret(*file, "DUNLIN_SECRET_FILE");
   note("secret from the file '" + *file + "' (DUNLIN_SECRET_FILE)");

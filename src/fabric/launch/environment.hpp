@@ -16,6 +16,8 @@ class Environment {
   Environment(std::map<std::string, std::string> variables, std::string host_name)
       : made_up_(true), variables_(std::move(variables)), host_name_(std::move(host_name)) {}
 
+  /// Whether this is the environment of this process, and no made-up one.
+  [[nodiscard]] bool is_own() const noexcept { return !made_up_; }
   [[nodiscard]] bool has(const std::string& name) const { return find(name).has_value(); }
   /// The variable's text; none if it is not set. Throws Error if it is empty: then the program that
   /// should have set it did not.
