@@ -21,8 +21,8 @@ using dunlin::sim::World;
 // Bounds, in virtual time. The first one includes noticing failures, which takes a millisecond.
 constexpr std::uint64_t kRestNs = 60'000'000;  // from the last fault until everybody has all
 constexpr std::uint64_t kLastNs = 1'000'000;   // for each member, for one more message of each, in
-constexpr std::uint64_t kLastPolls = 500;      // ... so many polls of each for each member
-constexpr std::uint64_t kDiskFactor = 10;      // ... so many times that, if there are logs
+constexpr std::uint64_t kLastPolls = 500;  // ... so many polls of each for each member and piece
+constexpr std::uint64_t kDiskFactor = 10;  // ... so many times that, if there are logs
 constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
 
 const char* name_of(multicast::Mode mode) {
@@ -71,6 +71,8 @@ class Scenario {
                         .in_place = draw_.one_in(2),
                         .polls = draw_.one_in(3)};
     describe(habits);
+    for (const MulticastOptions& one : options_)
+      pieces_ = std::max(pieces_, 1 + habits.most_bytes / one.ring_bytes);
     for (Rank rank = 0; rank < everybody(); ++rank) {
       const bool founds = rank < members_;
       nodes_.push_back(std::make_unique<Node>(
@@ -277,7 +279,7 @@ class Scenario {
     world_.run_for(kLastNs * longer);
     if (!refused.empty()) return refused;
     for (Rank rank = 0; rank < everybody(); ++rank)
-      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * longer)
+      if (nodes_[rank]->polls() - polls[rank] > kLastPolls * longer * pieces_)
         return fmt::format("{} polled {} times for one message of each", name(rank),
                            nodes_[rank]->polls() - polls[rank]);
     return audit(true);
@@ -326,6 +328,7 @@ class Scenario {
   std::vector<SubgroupPlan> plan_;
   std::vector<SubgroupSpec> specs_;
   std::vector<MulticastOptions> options_;
+  std::size_t pieces_ = 1;  // in which the longest message passes through the smallest ring
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t faults_ = 0;
 };

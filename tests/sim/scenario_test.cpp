@@ -64,6 +64,11 @@ TEST(Scenario, HasOneOrderAtALeaderThatIsLeftBehind) {
     EXPECT_EQ(run_multicast(seed, {}, {.changing = true}).fault, "") << seed;
 }
 
+/// Nine senders, whose messages of up to 6,000 bytes pass through rings of 1,024 one by one.
+TEST(Scenario, CountsThePollsForEachPieceOfAMessage) {
+  EXPECT_EQ(run_multicast(4249387333336975018U, {}, {.changing = true}).fault, "");
+}
+
 TEST(Scenario, IsAFunctionOfItsSeed) {
   for (const std::uint64_t seed : {3U, 4U}) {
     const Outcome outcome = run_multicast(seed);
