@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts N copies of launched_table by mpirun, or by hand, and looks at what they found. Exits with
-# 77 where that cannot be had. usage: launched.sh mpirun|hand N PROGRAM
+# Starts N copies of launched_table by mpirun, with a secret or with what its PMIx server shares, or
+# by hand, and looks at what they found. Exits with 77 where that cannot be had.
+# usage: launched.sh mpirun|pmix|hand N PROGRAM
 how=$1
 copies=$2
 program=$3
@@ -11,7 +12,8 @@ od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$folder/secret"
 export DUNLIN_SECRET_FILE="$folder/secret"
 
 case $how in
-  mpirun)
+  mpirun | pmix)
+    if [ "$how" = pmix ]; then unset DUNLIN_SECRET_FILE; fi
     if ! command -v mpirun >/dev/null; then
       echo "skipped: there is no mpirun here (Debian: openmpi-bin)"
       exit 77
@@ -27,8 +29,8 @@ case $how in
 esac
 status=$?
 cat "$folder/said"
-if grep -q "this build of Dunlin has no tcp fabric" "$folder/said"; then
-  echo "skipped: this build of Dunlin has no tcp fabric"
+if grep -q "this build of Dunlin has no " "$folder/said"; then
+  echo "skipped: this build has no tcp fabric, or no PMIx"
   exit 77
 fi
 sum=0

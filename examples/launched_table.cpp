@@ -1,8 +1,8 @@
 // A table between hosts, whose members a launcher has placed: this program knows neither how many
 // there are, nor where. Start it with mpirun or srun, or say it by hand:
 //
-//     openssl rand -hex 32 > secret && chmod 600 secret && export DUNLIN_SECRET_FILE=$PWD/secret
 //     mpirun -n 4 ./launched_table
+//     openssl rand -hex 32 > secret && chmod 600 secret && export DUNLIN_SECRET_FILE=$PWD/secret
 //     DUNLIN_MEMBERS=2 DUNLIN_RENDEZVOUS=unix:by-hand ./launched_table &  # twice
 
 #include <iostream>
@@ -24,8 +24,10 @@ constexpr std::uint32_t kSilenceMs = 20'000;  // four of them may share a core
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::join(
-      {.group = "launched_table", .timeout_ms = kTimeoutMs, .silence_timeout_ms = kSilenceMs});
+  const auto fabric = dunlin::join({.network = "tcp",
+                                    .group = "launched_table",
+                                    .timeout_ms = kTimeoutMs,
+                                    .silence_timeout_ms = kSilenceMs});
   const auto rank = static_cast<int>(fabric->rank());
   if (rank == 0) std::cout << fabric->description() << '\n';
   dunlin::Table<Row> table(fabric);

@@ -1,9 +1,12 @@
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 #include "fabric/join/options.hpp"
 #include "fabric/shm_group.hpp"
@@ -102,6 +105,26 @@ TEST(JoinOptions, ChooseTheNetworkByTheEnvironmentIfTheProgramDoesNot) {
       {"DUNLIN_SECRET", "one of sixteen bytes or more"}};
   const std::string refused = joined_by(unencrypted, {.group = group, .members = 1});
   EXPECT_TRUE(contains(refused, "`encrypt`") || contains(refused, "this build")) << refused;
+}
+
+TEST(JoinOptions, AreTakenFromAFileThatTheEnvironmentNames) {
+  const std::string file = testing::TempDir() + "dunlin-config-" + std::to_string(getpid());
+  const auto joined = [&](const std::string& text,
+                          const std::vector<std::pair<std::string, std::string>>& more = {}) {
+    std::ofstream(file) << text;
+    std::vector<std::pair<std::string, std::string>> variables{{"DUNLIN_CONFIG", file}};
+    variables.insert(variables.end(), more.begin(), more.end());
+    return joined_by(variables, {.group = fresh_group()});
+  };
+  const std::string whole = "# one host\n\n network = \"shm\"\nmembers = 1\nrank=0\n";
+  EXPECT_TRUE(contains(joined(whole), "rank 0 of 1 (DUNLIN_RANK, DUNLIN_MEMBERS)"));
+  EXPECT_TRUE(contains(joined(whole, {{"DUNLIN_NETWORK", "pigeon"}}), "no network 'pigeon'"));
+  EXPECT_TRUE(contains(joined("members 1\n"), "line 1: it is not of the form `name = value`"));
+  EXPECT_TRUE(contains(joined("# \nmember = 1\n"), "line 2: there is no option `member`; there"));
+  EXPECT_TRUE(contains(joined("secret = sesame\n"), "give `secret_file` instead"));
+  std::filesystem::remove(file);
+  EXPECT_TRUE(contains(joined_by({{"DUNLIN_CONFIG", file}}, {.group = "flock"}),
+                       "(DUNLIN_CONFIG) cannot be read"));
 }
 
 }  // namespace

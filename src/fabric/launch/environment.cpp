@@ -3,10 +3,14 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
+#include <utility>
 
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
+
+#include "fabric/join/options.hpp"
 
 namespace dunlin::launch {
 namespace {
@@ -20,15 +24,61 @@ std::string quoted(const std::string& value) {
   return text + (value.size() > kMaxShownBytes ? "...'" : "'");
 }
 
+std::string trimmed(const std::string& text) {
+  constexpr const char* kBlank = " \t\r";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
+
+/// The variable that a line of the file stands for, and its value.
+std::pair<std::string, std::string> read_line(const std::string& line) {
+  const std::size_t equals = line.find('=');
+  if (equals == std::string::npos) throw Error("it is not of the form `name = value`");
+  const std::string name = trimmed(line.substr(0, equals));
+  std::string value = trimmed(line.substr(equals + 1));
+  if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+    value = value.substr(1, value.size() - 2);
+  if (name == "secret") throw Error("others can read this file: give `secret_file` instead");
+  std::string known;
+  for (const JoinOption& option : join_options()) {
+    if (option.name == name) return {option.variable(), value};
+    known += (known.empty() ? "" : ", ") + std::string(option.name);
+  }
+  throw Error("there is no option `" + name + "`; there are " + known);
+}
+
+std::map<std::string, std::string> read_config(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error("the file '" + path + "' (DUNLIN_CONFIG) cannot be read");
+  std::map<std::string, std::string> variables;
+  std::size_t number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    line = trimmed(line);
+    if (line.empty() || line.front() == '#') continue;
+    try {
+      variables.insert(read_line(line));
+    } catch (const Error& error) {
+      throw Error("the file '" + path + "' (DUNLIN_CONFIG), line " + std::to_string(number) + ": " +
+                  error.what());
+    }
+  }
+  return variables;
+}
+
 }  // namespace
 
+Environment::Environment() {
+  const char* const file = std::getenv("DUNLIN_CONFIG");
+  if (file != nullptr) variables_ = read_config(file);
+}
+
 std::optional<std::string> Environment::find(const std::string& name) const {
-  if (made_up_) {
-    const auto found = variables_.find(name);
-    return found == variables_.end() ? std::nullopt : std::optional(found->second);
-  }
-  const char* const value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  const char* const value = made_up_ ? nullptr : std::getenv(name.c_str());
+  if (value != nullptr) return value;
+  const auto found = variables_.find(name);
+  return found == variables_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::string> Environment::text(const std::string& name) const {

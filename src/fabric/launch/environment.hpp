@@ -11,8 +11,10 @@ namespace dunlin::launch {
 /// environment.
 class Environment {
  public:
-  /// The environment of this process.
-  Environment() = default;
+  /// The environment of this process. What it does not say may be in the file that DUNLIN_CONFIG
+  /// names: lines "name = value", with the names of join_options(). Throws Error for a file that
+  /// cannot be read or makes no sense.
+  Environment();
   Environment(std::map<std::string, std::string> variables, std::string host_name)
       : made_up_(true), variables_(std::move(variables)), host_name_(std::move(host_name)) {}
 
@@ -32,7 +34,7 @@ class Environment {
   [[nodiscard]] std::optional<std::string> find(const std::string& name) const;
 
   bool made_up_ = false;
-  std::map<std::string, std::string> variables_;
+  std::map<std::string, std::string> variables_;  // all of a made-up one; else those of the file
   std::string host_name_;
 };
 
