@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "command.hpp"
 #include "fabric/join/options.hpp"
@@ -31,13 +32,14 @@ std::string fault_in_simulator(const JoinOption& option) {
   return option.needs == JoinOption::Needs::nothing ? "" : std::string(lack_of(option.needs));
 }
 
-std::string all_names() {
-  std::string all;
-  for (const Network& network : networks()) all += fmt::format("{}, ", network.name);
-  return all + "sim";
-}
-
 }  // namespace
+
+std::vector<std::string> fabric_names(Simulator simulator) {
+  std::vector<std::string> names;
+  for (const Network& network : networks()) names.emplace_back(network.name);
+  if (simulator == Simulator::with) names.emplace_back("sim");
+  return names;
+}
 
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults) {
@@ -86,8 +88,8 @@ void check(const FabricOptions& options) {
   const bool simulated = options.network == "sim";
   const auto known = std::ranges::find(networks(), options.network, &Network::name);
   if (!simulated && known == networks().end())
-    throw BadInput(
-        fmt::format("--fabric {}: there are {}", in_quotes(options.network), all_names()));
+    throw BadInput(fmt::format("--fabric {}: there are {}", in_quotes(options.network),
+                               fmt::join(fabric_names(Simulator::with), ", ")));
   using Needs = JoinOption::Needs;
   const auto refuse = [&](std::string_view flag, std::string_view why, Needs needs) {
     const std::string fit =

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <dunlin/join.hpp>
 
@@ -24,6 +25,10 @@ struct FabricOptions : JoinOptions {
   std::optional<std::uint32_t> hosts;
   std::optional<std::uint32_t> host;
 };
+
+/// The values of `--fabric`: the networks of join(), and the simulator.
+enum class Simulator : bool { without, with };
+[[nodiscard]] std::vector<std::string> fabric_names(Simulator simulator);
 
 /// The silence after which servers take each other for dead: longer than a debugger's stop, or a
 /// busy host, usually takes.

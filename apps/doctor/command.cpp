@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cluster/fabric_options.hpp"
 #include "doctor/examine.hpp"
 #include "doctor/output.hpp"
 #include "standard_output.hpp"
@@ -47,7 +48,7 @@ void add_doctor(CLI::App& program) {
       "Reads, and changes nothing. Exit status: 0 if all that is here works, 1 if there is a "
       "problem (advice is none), or the fabric that --fabric names would not work.");
   command->add_option("--fabric", options->fabric, "this one must work")
-      ->check(CLI::IsMember({"shm", "sim", "tcp", "auto", "ofi", "verbs"}));
+      ->check(CLI::IsMember(fabric_names(Simulator::with)));
   command->add_flag("--json", options->json, "print JSON (docs/doctor.md)");
   command->callback([options] { run_doctor(*options); });
 }

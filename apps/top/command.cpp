@@ -1,9 +1,14 @@
 #include "command.hpp"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "cluster/fabric_options.hpp"
 #include "top/output.hpp"
 #include "top/terminal.hpp"
 
@@ -60,10 +65,11 @@ void add_top(CLI::App& program) {
   command->add_option("group,--group", options->selection.group, "only this group")
       ->check(not_empty());
   command->add_option("--table", options->selection.table, "only this table")->check(not_empty());
+  const std::vector<std::string> fabrics = fabric_names(Simulator::without);
   command
       ->add_option("--fabric", options->selection.fabric,
-                   "only groups on this fabric: shm, tcp, auto, ofi, verbs")
-      ->check(CLI::IsMember({"shm", "tcp", "auto", "ofi", "verbs"}));
+                   fmt::format("only groups on this fabric: {}", fmt::join(fabrics, ", ")))
+      ->check(CLI::IsMember(fabrics));
   command
       ->add_option("--interval", options->interval_s,
                    "seconds between two looks (default: 1, with --once 0.2)")
