@@ -16,8 +16,6 @@ constexpr std::size_t kMaxAddressBytes = 256;
 /// The longest time between two looks at the event queue, whatever its descriptor says.
 constexpr std::uint64_t kPatienceNs = 20'000'000;
 /// The shortest pause before a newcomer connects again to a member that has refused it.
-constexpr std::uint64_t kShortestPauseNs = 500'000;
-constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
 /// A connection event of libfabric, followed by the data that the caller sent.
 struct ConnectionEvent {
@@ -178,8 +176,7 @@ void OfiTransport::not_yet(Rank peer) noexcept {
   Link& link = links_[peer];
   link.endpoint.reset();
   if (link.caller != Caller::we) return;
-  link.pause_ns = std::clamp(2 * link.pause_ns, kShortestPauseNs, kLongestPauseNs);
-  link.call_again_ns = read_clock_ns(CLOCK_MONOTONIC) + link.pause_ns;
+  link.call_again_ns = link.pauses.after(read_clock_ns(CLOCK_MONOTONIC));
 }
 
 /// Reads the next event; false if nothing has happened.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/backoff.hpp"
 #include "fabric/ofi/envelope.hpp"
 #include "fabric/ofi/handles.hpp"
 #include "fabric/ofi/provider.hpp"
@@ -93,7 +94,7 @@ class OfiTransport final : public stream::Transport {
     stream::Proof ours{};                     // used until there is a connection
     stream::Proof theirs{};
     std::uint64_t call_again_ns = UINT64_MAX;
-    std::uint64_t pause_ns = 0;  // pause before the next attempt
+    Backoff pauses{500'000, 32'000'000};  // before a call is repeated
     std::unique_ptr<std::byte[]> memory;
     Fid<fid_mr> registration;
     std::array<Buffer, 2 * kBuffersEachWay> buffers;

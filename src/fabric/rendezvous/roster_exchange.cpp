@@ -6,6 +6,7 @@
 
 #include <dunlin/error.hpp>
 
+#include "fabric/backoff.hpp"
 #include "fabric/rendezvous/host.hpp"
 #include "fabric/rendezvous/joiner.hpp"
 
@@ -13,8 +14,6 @@ namespace dunlin::rendezvous {
 namespace {
 
 constexpr std::uint64_t kNsPerMs = 1'000'000;
-constexpr std::uint64_t kShortestPauseNs = 1 * kNsPerMs;
-constexpr std::uint64_t kLongestPauseNs = 50 * kNsPerMs;
 /// The shortest time between two questions to a name server.
 constexpr std::uint64_t kResolveIntervalNs = 500 * kNsPerMs;
 /// How many refusals without a proof end the search, which takes about a second. A process that
@@ -57,7 +56,7 @@ class RosterExchange::Seeker {
   std::optional<Host> host_;
   std::uint64_t resume_ns_ = 0;  // when the next round begins
   std::uint64_t next_resolve_ns_ = 0;
-  std::uint64_t pause_ns_ = kShortestPauseNs;
+  Backoff pauses_{1 * kNsPerMs, 50 * kNsPerMs};
   int complaints_ = 0;      // refusals without a proof, since the last proof
   std::string note_;        // from the last attempt
   std::string before_;      // what became of a trusted host
@@ -137,17 +136,14 @@ void RosterExchange::Seeker::judge(const Attempt& attempt) {
   if (attempt.end != Attempt::End::unanswered) claim_note_.clear();  // the address has its host
   if (attempt.end == Attempt::End::lost) {
     before_ = attempt.note;
-    pause_ns_ = kShortestPauseNs;
+    pauses_.reset();
     complaints_ = 0;
   }
   if (attempt.end == Attempt::End::unproved && ++complaints_ == kComplaintsToBelieve)
     throw failure("cannot meet");
 }
 
-void RosterExchange::Seeker::pause() {
-  resume_ns_ = std::min(deadline_ns_, now() + pause_ns_);
-  pause_ns_ = std::min(2 * pause_ns_, kLongestPauseNs);
-}
+void RosterExchange::Seeker::pause() { resume_ns_ = std::min(deadline_ns_, pauses_.after(now())); }
 
 Error RosterExchange::Seeker::failure(const std::string& why) const {
   std::string text = plan_.group_text() + " " + why + " at " + plan_.address + ": " + note_;

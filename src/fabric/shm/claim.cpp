@@ -42,8 +42,7 @@ PeerDiscovery::PeerDiscovery(const JoinOptions& options)
       grace_until_ns_(std::min(read_clock_ns(CLOCK_MONOTONIC) + kGraceForTheDyingNs, deadline_ns_)),
       links_(self_.members()),
       notes_(self_.members()),
-      probes_(self_.members()),
-      try_interval_ns_(1'000'000) {
+      probes_(self_.members()) {
   const std::uint64_t of_members = 4 * self_.members() + kOwnDescriptors;
   ensure_descriptors(of_members, of_members + 2 * kMaxRegions, self_.members());
 }

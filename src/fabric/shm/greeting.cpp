@@ -8,7 +8,6 @@
 namespace dunlin::shm {
 namespace {
 
-constexpr std::uint64_t kLongestTryIntervalNs = 16'000'000;
 constexpr std::uint64_t kProbeIntervalNs = 100'000'000;
 /// A process that connects and sends no hello makes room for the next one.
 constexpr std::size_t kMaxArrivals = 64;
@@ -55,8 +54,7 @@ void PeerDiscovery::connect_to_lower() {
   if (now_ns < next_try_ns_) return;
   for (Rank rank = 0; rank < self_.rank; ++rank)
     if (!links_[rank].socket) connect_to(rank);
-  next_try_ns_ = now_ns + try_interval_ns_;
-  try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryIntervalNs);
+  next_try_ns_ = tries_.after(now_ns);
 }
 
 void PeerDiscovery::connect_to(Rank rank) {

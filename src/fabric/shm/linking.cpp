@@ -9,8 +9,6 @@
 namespace dunlin::shm {
 namespace {
 
-constexpr std::uint64_t kShortestTryNs = 200'000;
-constexpr std::uint64_t kLongestTryNs = 16'000'000;
 constexpr std::size_t kMaxCallers = 64;
 
 }  // namespace
@@ -22,8 +20,7 @@ Linking::Linking(Identity self, Access access, std::uint64_t key)
       key_(key),
       bell_(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "making a doorbell")),
       base_(make_base(self_, access_, 0)),
-      links_(self_.members()),
-      try_interval_ns_(kShortestTryNs) {
+      links_(self_.members()) {
   Link& own = links_[self_.rank];
   own.base = base_.mapping;
   own.inbox = own.outbox = make_ring(self_, access_).mapping;
@@ -51,8 +48,7 @@ void Linking::call_all() {
   if (now_ns < next_try_ns_) return;
   for (Awaiting& peer : awaiting_)
     if (!peer.calls && !links_[peer.rank].socket) call(peer);
-  next_try_ns_ = now_ns + try_interval_ns_;
-  try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryNs);
+  next_try_ns_ = tries_.after(now_ns);
 }
 
 void Linking::call(Awaiting& peer) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/backoff.hpp"
 #include "fabric/shm/link.hpp"
 #include "fabric/stepped_join.hpp"
 
@@ -62,7 +63,7 @@ class Linking {
   std::vector<Awaiting> awaiting_;  // newcomers that are not linked yet
   std::vector<std::pair<Descriptor, pid_t>> callers_;
   std::uint64_t next_try_ns_ = 0;
-  std::uint64_t try_interval_ns_;
+  Backoff tries_{200'000, 16'000'000};
 };
 
 }  // namespace dunlin::shm

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/backoff.hpp"
 #include "fabric/shm/address.hpp"
 #include "fabric/shm/link.hpp"
 #include "fabric/shm/start_agreement.hpp"
@@ -85,7 +86,7 @@ class PeerDiscovery {
   std::vector<Descriptor> probes_;  // by rank
   std::optional<StartAgreement> agreement_;  // set once we have a rank
   std::uint64_t next_try_ns_ = 0;
-  std::uint64_t try_interval_ns_;
+  Backoff tries_{1'000'000, 16'000'000};
   std::uint64_t next_probe_ns_ = 0;
 };
 

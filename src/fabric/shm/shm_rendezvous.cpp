@@ -8,6 +8,7 @@
 
 #include <dunlin/join.hpp>
 
+#include "fabric/backoff.hpp"
 #include "fabric/names.hpp"
 #include "fabric/shm/address.hpp"
 #include "fabric/shm/entering.hpp"
@@ -23,8 +24,6 @@ namespace {
 constexpr Rank kListeners = kMaxViewMembers;
 constexpr std::uint32_t kConnectMs = 1'000;
 constexpr std::uint64_t kConnectNs = kConnectMs * std::uint64_t{1'000'000};
-constexpr std::uint64_t kShortestTryNs = 1'000'000;
-constexpr std::uint64_t kLongestTryNs = 16'000'000;
 
 std::string group_text(const JoinOptions& options) { return "group '" + options.group + "'"; }
 
@@ -159,8 +158,7 @@ class ShmConnect final : public SteppedJoin {
 
   void try_listeners(std::uint64_t now_ns) {
     if (now_ns < next_try_ns_) return;
-    next_try_ns_ = now_ns + try_interval_ns_;
-    try_interval_ns_ = std::min(2 * try_interval_ns_, kLongestTryNs);
+    next_try_ns_ = tries_.after(now_ns);
     for (Rank candidate = 0; candidate < kListeners; ++candidate) {
       if (listeners_[candidate]) continue;
       std::optional<Descriptor> socket =
@@ -207,7 +205,7 @@ class ShmConnect final : public SteppedJoin {
   std::unique_ptr<PendingJoin> pair_;
   std::uint64_t until_ns_;
   std::uint64_t next_try_ns_ = 0;
-  std::uint64_t try_interval_ns_ = kShortestTryNs;
+  Backoff tries_{1'000'000, 16'000'000};
 };
 
 class ShmRendezvous final : public Rendezvous {

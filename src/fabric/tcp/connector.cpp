@@ -23,8 +23,6 @@ void tune(int socket) noexcept {
 }
 
 /// The shortest pause before a newcomer connects again to a member that has not accepted it.
-constexpr std::uint64_t kShortestPauseNs = 500'000;
-constexpr std::uint64_t kLongestPauseNs = 32'000'000;
 
 short events_of(SecureSession::Handshake state) noexcept {
   return state == SecureSession::Handshake::writes ? POLLOUT : POLLIN;
@@ -226,8 +224,7 @@ bool Connector::finish_call(Rank peer, std::uint64_t now_ns) {
     return goes_through(peer);
   } catch (const Error&) {
     called.calling = Wire();
-    called.pause_ns = std::clamp(2 * called.pause_ns, kShortestPauseNs, kLongestPauseNs);
-    called.call_again_ns = now_ns + called.pause_ns;
+    called.call_again_ns = called.pauses.after(now_ns);
     return false;
   }
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/backoff.hpp"
 #include "fabric/stepped_join.hpp"
 #include "fabric/stream/frame.hpp"
 #include "fabric/stream/transport.hpp"
@@ -98,7 +99,7 @@ class Connector {
     std::size_t answer_bytes = 0;
     short awaits = POLLOUT;
     std::uint64_t call_again_ns = UINT64_MAX;
-    std::uint64_t pause_ns = 0;  // pause before the next call
+    Backoff pauses{500'000, 32'000'000};  // before a call is repeated
   };
   /// A caller that has connected to us, and not shown its ticket yet.
   struct Stranger {
