@@ -78,7 +78,7 @@ void run_calibrate(const Options& options) {
     throw BadInput(fmt::format("--clients {}: 1 to {}", options.clients, kMostClients));
   if (options.batches == 0 || options.batches > 1'000'000)
     throw BadInput(fmt::format("--batches {}: 1 to 1000000", options.batches));
-  if (options.network.fabric == "sim")
+  if (options.network.network == "sim")
     throw BadInput("--fabric sim: a simulator's costs are those of its profile");
   if (!options.output.empty()) demand_writable({"--output", options.output});
   const Calibrated done = calibrate(options.network, static_cast<std::uint32_t>(options.clients),

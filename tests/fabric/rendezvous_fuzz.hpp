@@ -59,7 +59,7 @@ inline Conversation right_conversation() {
   Conversation all;
   all.of_joiner = {
       {FrameType::request_join, encode(JoinRequest{plan.members(), plan.rank, plan.names_hash,
-                                                   plan.group, endpoint_address})},
+                                                   plan.group, plan.terms, endpoint_address})},
       {FrameType::have, numbers({1})}};
   all.of_host = {{FrameType::news, news}};
   for (Rank rank = 0; rank < kMembers; ++rank) {

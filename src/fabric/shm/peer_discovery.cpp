@@ -76,8 +76,12 @@ Attachment PeerDiscovery::finish() {
     }
     link = Link{};
   }
-  return {std::move(self_), access_,          std::move(listener_),
-          std::move(bell_), std::move(base_), std::move(links_)};
+  return {.self = std::move(self_),
+          .access = access_,
+          .listener = std::move(listener_),
+          .bell = std::move(bell_),
+          .base = std::move(base_),
+          .links = std::move(links_)};
 }
 
 void PeerDiscovery::throw_incomplete() const {
