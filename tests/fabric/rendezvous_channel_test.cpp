@@ -141,13 +141,13 @@ TEST_F(RendezvousChannel, TellsAJoinerOfAnotherVersion) {
   host_.receive(hello);
   EXPECT_EQ(host_.fault(), Fault::other_version);
   EXPECT_EQ(host_.peer_version(), 9);
-  EXPECT_EQ(hex(host_.output()), "444e4c4d02000000");
+  EXPECT_EQ(hex(host_.output()), "444e4c4d03000000");
   Channel next_joiner(Side::joiner, tls_of_members());
   std::vector<std::byte> refusal = taken_from(host_);
-  refusal[4] = std::byte{3};
+  refusal[4] = std::byte{4};
   next_joiner.receive(refusal);
   EXPECT_EQ(next_joiner.fault(), Fault::other_version);
-  EXPECT_EQ(next_joiner.peer_version(), 3);
+  EXPECT_EQ(next_joiner.peer_version(), 4);
 }
 
 /// "call" of version 1, with its length and number, and the nonce to come.

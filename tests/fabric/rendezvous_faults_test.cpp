@@ -112,12 +112,12 @@ TEST(RendezvousFaults, TheHostSaysWhoSpeaksAnotherVersion) {
     EXPECT_TRUE(answer.empty() || answer == refusal_by({kVersion, false}));
     fault = host.fault();
   }
-  EXPECT_TRUE(contains(fault, "speaks version 1 of the protocol, and we 2")) << fault;
+  EXPECT_TRUE(contains(fault, "speaks version 1 of the protocol, and we 3")) << fault;
 }
 
 TEST(RendezvousFaults, OtherVersionsAreTold) {
   const std::string fault = fault_at(fresh_address(), of_version(7));
-  EXPECT_TRUE(contains(fault, "speaks version 7 of the protocol, and this member version 2"));
+  EXPECT_TRUE(contains(fault, "speaks version 7 of the protocol, and this member version 3"));
 }
 
 TEST(RendezvousFaults, AnotherServiceIsTold) {

@@ -27,7 +27,7 @@ TEST(TcpJoin, SaysWhatThereIsIfTheDeviceOrTheAddressIsNot) {
   EXPECT_TRUE(contains(refusal(), "does not have the address 203.0.113.7"));
   options.address = {};
   options.provider = "carrier-pigeon";
-  EXPECT_TRUE(contains(refusal(), "no providers"));
+  EXPECT_TRUE(contains(refusal(), "only libfabric has providers"));
 }
 
 TEST(TcpJoin, ListensOnTheDeviceThatIsAskedFor) {

@@ -235,8 +235,11 @@ std::string_view lack_of(Needs needs) noexcept {
 
 std::string terms(const JoinOptions& options) {
   std::string all;
+  // Members of `auto` tell each other what they offer, and find out by themselves.
+  const bool offers = options.network == "auto";
   for (const JoinOption& option : kOptions)
-    if (option.agreed == Agreed::by_terms && option.given(options))
+    if (option.agreed == Agreed::by_terms && option.given(options) &&
+        !(offers && option.needs == Needs::providers))
       all += (all.empty() ? "" : ", ") + std::string(option.name) + " " + option.text(options);
   return all;
 }
