@@ -92,9 +92,8 @@ void check(const FabricOptions& options) {
                                fmt::join(fabric_names(Simulator::with), ", ")));
   using Needs = JoinOption::Needs;
   const auto refuse = [&](std::string_view flag, std::string_view why, Needs needs) {
-    const std::string fit =
-        needs == Needs::nothing ? "all but sim" : "--fabric " + networks_with(needs);
-    throw BadInput(fmt::format("{}: {}; use it with {}, not {}", flag, why, fit, options.network));
+    throw BadInput(fmt::format("{}: {}; use it with --fabric {}, not {}", flag, why,
+                               networks_with(needs), options.network));
   };
   for (const JoinOption& option : join_options()) {
     if (option.flag.empty() || !option.given(options) || option.name == "network") continue;

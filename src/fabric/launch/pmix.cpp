@@ -9,10 +9,14 @@
 
 #include <dunlin/error.hpp>
 
+#include "fabric/backoff.hpp"
+#include "fabric/stepped_join.hpp"
+
 namespace dunlin::launch {
 namespace {
 
 constexpr const char* kFile = "libpmix.so.2";
+constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 /// The functions of the library, which is loaded, and not linked: few programs are started by a
 /// launcher that has PMIx.
@@ -65,16 +69,27 @@ struct Pmix::Connection {
   void begin() { check(library.init(&self, nullptr, 0), "connecting to the PMIx server failed"); }
   void end() { library.finalize(nullptr, 0); }
 
+  /// The value, for which this waits so long. A server does not wait for a process that has not
+  /// connected to it yet.
   [[nodiscard]] pmix_value_t* get(pmix_rank_t rank, const char* key, std::uint32_t timeout_ms) {
+    const std::uint64_t deadline_ns = read_clock_ns(CLOCK_MONOTONIC) + timeout_ms * kNsPerMs;
     pmix_proc_t of = self;
     of.rank = rank;
     pmix_info_t limit{};
     std::copy_n(PMIX_TIMEOUT, sizeof PMIX_TIMEOUT, limit.key);
     limit.value.type = PMIX_INT;
     limit.value.data.integer = static_cast<int>(std::max<std::uint32_t>(timeout_ms / 1'000, 1));
-    pmix_value_t* value = nullptr;
-    check(library.get(&of, key, &limit, 1, &value), "asking the PMIx server failed");
-    return value;
+    Backoff pauses(1 * kNsPerMs, 50 * kNsPerMs);
+    while (true) {
+      pmix_value_t* value = nullptr;
+      const pmix_status_t status = library.get(&of, key, &limit, 1, &value);
+      const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
+      if (status != PMIX_ERR_NOT_FOUND || now_ns >= deadline_ns) {
+        check(status, "asking the PMIx server failed");
+        return value;
+      }
+      Awaited{.until_ns = std::min(deadline_ns, pauses.after(now_ns))}.wait();
+    }
   }
   [[nodiscard]] std::uint32_t number(const char* key) {
     constexpr std::uint32_t kTimeoutMs = 10'000;
