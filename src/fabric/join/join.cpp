@@ -103,7 +103,7 @@ std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& given,
   if (options.network.empty()) options.network = launch::network_name();
   check(options);
   const JoinableNetwork& backend = present(backend_of(options.network));
-  if (network_of(options.network).between_hosts) launch::complete_reach(options);
+  launch::complete_reach(options, network_of(options.network).between_hosts);
   check(options);
   return backend.make_rendezvous(options, std::move(contacts));
 }

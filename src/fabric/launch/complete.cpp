@@ -32,7 +32,7 @@ class Completion {
       : open_(open), environment_(environment) {}
 
   std::string run(bool between_hosts);
-  void fill_reach();
+  void fill_reach(bool between_hosts);
 
  private:
   void fill_simple(bool between_hosts);
@@ -46,6 +46,8 @@ class Completion {
   [[nodiscard]] std::optional<std::uint32_t> stated_rank() const;
   [[nodiscard]] std::uint32_t ordinal() const;
   void fill_rendezvous();
+  void fill_what_proves();
+  void fill_silence();
   void fill_secret();
   void fill_tls();
   [[nodiscard]] std::uint32_t port() const;
@@ -69,21 +71,30 @@ class Completion {
 std::string Completion::run(bool between_hosts) {
   fill_simple(between_hosts);
   if (open_.members == 0 && open_.names.empty()) fill_members();
-  if (between_hosts) {
-    if (open_.rendezvous.empty()) fill_rendezvous();
-    if (open_.secret.empty()) fill_secret();
-    if (open_.tls.none()) fill_tls();
-  }
+  if (between_hosts && open_.rendezvous.empty()) fill_rendezvous();
+  if (between_hosts) fill_what_proves();
+  fill_silence();
+  return text_;
+}
+
+void Completion::fill_silence() {
   if (!open_.silence_timeout_ms && job_) {
     open_.silence_timeout_ms = 0;
     note("no member is given up for its silence, because " + job_->title +
          " watches the processes");
   }
-  return text_;
 }
 
-void Completion::fill_reach() {
-  fill_simple(true);
+void Completion::fill_reach(bool between_hosts) {
+  fill_simple(between_hosts);
+  if (between_hosts) fill_what_proves();
+  fill_silence();
+}
+
+/// Fills in what members prove to each other that they are some.
+void Completion::fill_what_proves() {
+  if (!open_.secret.empty() && !open_.secret_file.empty())
+    throw Error("group '" + open_.group + "': give `secret` or `secret_file`, and not both");
   if (open_.secret.empty()) fill_secret();
   if (open_.tls.none()) fill_tls();
 }
@@ -367,8 +378,8 @@ std::string complete(JoinOptions& open, bool between_hosts, const Environment& e
   return Completion(open, environment).run(between_hosts);
 }
 
-void complete_reach(JoinOptions& open, const Environment& environment) {
-  Completion(open, environment).fill_reach();
+void complete_reach(JoinOptions& open, bool between_hosts, const Environment& environment) {
+  Completion(open, environment).fill_reach(between_hosts);
 }
 
 }  // namespace dunlin::launch

@@ -20,8 +20,8 @@ namespace dunlin::launch {
 [[nodiscard]] std::string complete(JoinOptions& open, bool between_hosts,
                                    const Environment& environment = {});
 
-/// Fills what members need to meet newcomers, who have an address of their own: the secret, and
-/// how this host reaches others.
-void complete_reach(JoinOptions& open, const Environment& environment = {});
+/// Fills what members need to meet newcomers, each of whom has an address of its own: all but
+/// members, ranks, names and the rendezvous.
+void complete_reach(JoinOptions& open, bool between_hosts, const Environment& environment = {});
 
 }  // namespace dunlin::launch

@@ -63,6 +63,7 @@ class NetworkRendezvous final : public Rendezvous {
     check_joinable_group_name(options_.group);
     options_.members = 0;
     options_.rank = JoinOptions::kAnyRank;
+    options_.may_serve = true;  // to newcomers; connect() may not
     rendezvous::check(rendezvous::rendezvous_options(two("leader", options_.rendezvous)));
     for (const std::string& address : addresses_)
       rendezvous::check(rendezvous::rendezvous_options(two("joiner", address)));
