@@ -112,7 +112,7 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
        "--topology and --json: both are"},
       {{"routing", "--topology", "hub-ring:4", "--json", folder.c_str()}, "Is a directory"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "bogus"},
-       "--fabric \"bogus\": there are shm, sim, tcp, auto, ofi, verbs"},
+       "--fabric \"bogus\": there are shm, tcp, auto, verbs, ofi, sim"},
       {{"routing", "--topology", "hub-ring:4", "--provider", "tcp"},
        "--provider: only libfabric has providers; use it with --fabric auto or ofi, not shm"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--hosts", "2"},
