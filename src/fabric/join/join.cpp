@@ -46,7 +46,9 @@ const JoinableNetwork& backend_of(std::string_view network) {
   return *kBackends[static_cast<std::size_t>(&network_of(network) - kNetworks.data())];
 }
 
-const JoinableNetwork& present(const JoinableNetwork& backend) {
+/// Throws Error if this build does not have the network.
+const JoinableNetwork& present_backend_of(std::string_view network) {
+  const JoinableNetwork& backend = backend_of(network);
   if (!backend.missing.empty()) throw Error(std::string(backend.missing));
   return backend;
 }
@@ -64,7 +66,7 @@ void check(const JoinOptions& options) {
 std::unique_ptr<SteppedJoin> begin(JoinOptions options) {
   if (options.network.empty()) options.network = launch::network_name();
   check(options);
-  const JoinableNetwork& backend = present(backend_of(options.network));
+  const JoinableNetwork& backend = present_backend_of(options.network);
   const std::string place = launch::complete(options, network_of(options.network).between_hosts);
   check(options);
   return backend.begin_join(options, place);
@@ -102,7 +104,7 @@ std::shared_ptr<Rendezvous> make_rendezvous(const JoinOptions& given,
   JoinOptions options = given;
   if (options.network.empty()) options.network = launch::network_name();
   check(options);
-  const JoinableNetwork& backend = present(backend_of(options.network));
+  const JoinableNetwork& backend = present_backend_of(options.network);
   launch::complete_reach(options, network_of(options.network).between_hosts);
   check(options);
   return backend.make_rendezvous(options, std::move(contacts));

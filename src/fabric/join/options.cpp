@@ -49,7 +49,7 @@ std::string text_of(const std::optional<std::uint32_t>& value) {
 }
 
 /// The row of an option that is a string.
-template <std::string JoinOptions::*field>
+template <std::string JoinOptions::*Field>
 constexpr JoinOption text_option(std::string_view name, std::string_view flag,
                                  std::string_view value, Needs needs, Agreed agreed,
                                  std::string_view about) {
@@ -59,11 +59,11 @@ constexpr JoinOption text_option(std::string_view name, std::string_view flag,
           .needs = needs,
           .agreed = agreed,
           .about = about,
-          .text = [](const JoinOptions& options) { return options.*field; },
-          .take = [](JoinOptions& options, const std::string& text) { options.*field = text; }};
+          .text = [](const JoinOptions& options) { return options.*Field; },
+          .take = [](JoinOptions& options, const std::string& text) { options.*Field = text; }};
 }
 
-template <std::string TlsFiles::*file>
+template <std::string TlsFiles::*File>
 constexpr JoinOption tls_option(std::string_view name, std::string_view about) {
   return {.name = name,
           .flag = {},
@@ -71,11 +71,11 @@ constexpr JoinOption tls_option(std::string_view name, std::string_view about) {
           .needs = Needs::hosts,
           .agreed = Agreed::no,
           .about = about,
-          .text = [](const JoinOptions& options) { return options.tls.*file; },
-          .take = [](JoinOptions& options, const std::string& text) { options.tls.*file = text; }};
+          .text = [](const JoinOptions& options) { return options.tls.*File; },
+          .take = [](JoinOptions& options, const std::string& text) { options.tls.*File = text; }};
 }
 
-template <std::optional<std::uint32_t> JoinOptions::*field>
+template <std::optional<std::uint32_t> JoinOptions::*Field>
 constexpr JoinOption time_option(std::string_view name, std::string_view flag,
                                  std::string_view about) {
   return {
@@ -85,8 +85,8 @@ constexpr JoinOption time_option(std::string_view name, std::string_view flag,
       .needs = Needs::nothing,
       .agreed = Agreed::no,
       .about = about,
-      .text = [](const JoinOptions& options) { return text_of(options.*field); },
-      .take = [](JoinOptions& options, const std::string& text) { options.*field = number(text); }};
+      .text = [](const JoinOptions& options) { return text_of(options.*Field); },
+      .take = [](JoinOptions& options, const std::string& text) { options.*Field = number(text); }};
 }
 
 constexpr std::array kOptions{
