@@ -92,8 +92,7 @@ struct JoinOptions {
 
 /// Begins a join(), which goes on beside other work: poll() it. Throws Error, here or from poll().
 /// If the rendezvous is given by a host name, poll() may take as long as the system needs to
-/// resolve it; if a launcher's PMIx server has the secret, this call waits for the process of rank
-/// 0, at most timeout_ms.
+/// resolve it.
 [[nodiscard]] std::unique_ptr<PendingJoin> begin_join(const JoinOptions& options);
 
 /// Makes the place where processes form the fabrics of a group's later views (docs/group.md).
