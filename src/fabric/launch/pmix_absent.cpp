@@ -5,11 +5,13 @@
 /// This file replaces the connection where PMIx was missing when the library was built.
 namespace dunlin::launch {
 
-struct Pmix::Connection {};
+struct Pmix::Connection {
+  [[noreturn]] static Connection& missing() {
+    throw Error("this build of Dunlin has no PMIx: install libpmix-dev, and build it again");
+  }
+};
 
-Pmix::Pmix()
-    : connection_(throw Error(
-          "this build of Dunlin has no PMIx: install libpmix-dev, and build it again")) {}
+Pmix::Pmix() : connection_(Connection::missing()) {}
 
 Pmix::~Pmix() = default;
 

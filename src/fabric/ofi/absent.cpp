@@ -9,8 +9,7 @@ namespace dunlin::ofi {
 constinit const JoinableNetwork kNetwork{
     .missing =
         "this build of Dunlin has no ofi fabric, because libfabric or OpenSSL was not there when "
-        "it "
-        "was built: install libfabric-dev and libssl-dev, and build it again"};
+        "it was built: install libfabric-dev and libssl-dev, and build it again"};
 
 stream::Offer offer(const JoinOptions&, std::uint32_t) {
   throw Error(std::string(kNetwork.missing));
