@@ -39,10 +39,13 @@ endif()
 # at a time.
 file(GLOB pages CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
   ${PROJECT_SOURCE_DIR}/*.md ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*/*.md)
+# What dunlin.pc names, too.
+set(libraries $<TARGET_FILE:dunlin> $<$<BOOL:${DUNLIN_RENDEZVOUS}>:-lssl> $<$<BOOL:${DUNLIN_RENDEZVOUS}>:-lcrypto>
+              $<$<BOOL:${DUNLIN_RDMA}>:-lrdmacm> $<$<BOOL:${DUNLIN_RDMA}>:-libverbs> -ldl)
+list(TRANSFORM libraries PREPEND --library=)
 foreach(page IN LISTS pages)
   add_test(NAME "docs.${page}"
-    COMMAND Python3::Interpreter ${tools}/doc_examples.py ${PROJECT_SOURCE_DIR}/${page}
-            --library $<TARGET_FILE:dunlin> -- ${compile})
+    COMMAND Python3::Interpreter ${tools}/doc_examples.py ${PROJECT_SOURCE_DIR}/${page} ${libraries} -- ${compile})
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
 add_test(NAME source.layers COMMAND ${tools}/layers.sh)

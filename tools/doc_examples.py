@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles, and where they are programs runs, the C++ examples of a Markdown page.
 
-usage: doc_examples.py PAGE [--library FILE] -- COMPILER FLAGS...
+usage: doc_examples.py PAGE [--library=FILE|-lNAME ...] -- COMPILER FLAGS...
 
 Every ```cpp block is preceded by a comment that says what it is:
 
@@ -135,8 +135,8 @@ def stands_in(example, folder):
 
 
 class Checker:
-    def __init__(self, name, command, library, folder):
-        self.name, self.command, self.library = name, command, library
+    def __init__(self, name, command, libraries, folder):
+        self.name, self.command, self.libraries = name, command, libraries
         self.folder = pathlib.Path(folder)
 
     def problem(self, example, source):
@@ -147,7 +147,7 @@ class Checker:
             return self.no_syntax(file)
         program = file.with_suffix("")
         build = [*self.command, str(file), "-o", str(program)]
-        return (self.run(build + ([self.library] if self.library else []))
+        return (self.run(build + list(self.libraries))
                 or self.run_copies(program, example.copies))
 
     def compiles(self, text):
@@ -180,7 +180,7 @@ class Checker:
         return "\n".join(problems) or None
 
 
-def check(page, name, command, library=None, folder="."):
+def check(page, name, command, libraries=(), folder="."):
     """How many examples were checked; raises PageError with everything that is wrong. Files are
     looked for in `folder`."""
     examples = parse(page, name)
@@ -192,7 +192,7 @@ def check(page, name, command, library=None, folder="."):
         if problem := stands_in(example, folder):
             problems.append(f"{name}:{example.line}: {problem}")
     with tempfile.TemporaryDirectory() as scratch:
-        checker = Checker(name, command, library, scratch)
+        checker = Checker(name, command, libraries, scratch)
         # Most of the time goes into headers. Only where the unit is refused, it matters which example it is.
         unit = one_unit(examples, name)
         all_compile = bool(unit) and checker.compiles(unit)
@@ -210,13 +210,13 @@ def check(page, name, command, library=None, folder="."):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2])
     parser.add_argument("page", type=pathlib.Path)
-    parser.add_argument("--library")
+    parser.add_argument("--library", action="append", default=[])
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     page = options.page
     try:
         checked = check(page.read_text(encoding="utf-8"), str(page), options.command,
-                        options.library, page.parent)
+                        [one for one in options.library if one], page.parent)
     except PageError as error:
         sys.exit(str(error))
     print(f"{page}: {checked} examples")
