@@ -99,24 +99,34 @@ lint_tidy_changed() {
   done | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy --quiet -p build/lint "--checks=-clang-analyzer-*"
 }
 
-# The benchmarks, which `./run test` does not build: whether a change leaves them what a compiler accepts.
+# The benchmarks, which `./run test` does not build: whether those that a change touches, or that include a header which
+# it touches, are what a compiler accepts.
 lint_bench() {
   local base changed commands=build/release/compile_commands.json
   find_change "./run build compiles the benchmarks"
-  if ! printf '%s\n' "${changed[@]}" | grep -qE '^(include|src|apps|bench)/'; then
-    echo "nothing that the benchmarks are made of has changed since ${base:0:12}"
-    return
-  fi
   if [[ ! -e $commands ]]; then
     echo "skipped: there is no $commands; cmake --preset release writes it"
     exit 77
   fi
-  python3 - "$commands" <<'END' | (cd build/release && xargs -0 -n 1 -P 2 nice -n 19 bash -c)
-import json, sys
-for entry in json.load(open(sys.argv[1])):
-    if "/dunlin_bench.dir/" in entry["command"]:
-        print(entry["command"], "-fsyntax-only", end="\0")
-END
+  printf '%s\n' "${changed[@]}" | with_other_code "$base" | python3 -c '
+import json, pathlib, re, sys
+root = pathlib.Path.cwd()
+changed = {root / name for name in sys.stdin.read().split()}
+def is_touched(file, seen):
+    if file in changed or file in seen:
+        return file in changed
+    seen.add(file)
+    found = (folder / name for name in re.findall(r"^#include [<\"](.+)[>\"]", file.read_text(), re.M)
+             for folder in (root / "include", root / "src", root / "apps", root / "bench", root))
+    # Below the benchmarks, a header that keeps its text keeps what it means to them.
+    return any(is_touched(each, seen) if root / "bench" in each.parents or "Unity" in file.parts else each in changed
+               for each in found if each.is_file())
+units = [each for each in json.load(open(sys.argv[1])) if "/dunlin_bench.dir/" in each["command"]]
+wanted = [each["command"] for each in units if is_touched(pathlib.Path(each["file"]), set())]
+print(f"the compiler reads {len(wanted)} of {len(units)} units of the benchmarks", file=sys.stderr)
+for command in wanted:
+    print(command, "-fsyntax-only", end="\0")
+' "$commands" | (cd build/release && xargs -0 -r -n 1 -P 2 nice -n 19 bash -c)
 }
 
 tidy_all() { # OPTION-OF-CLANG...
