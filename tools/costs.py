@@ -5,7 +5,7 @@ usage: costs.py BUILD-FOLDER
 
 Building: the steps that made what is in each tree, whenever that was, from ninja's log; out of ccache they take
 next to nothing. Testing: the last run of all trees, from ctest's log. Both are times that passed, not times
-of computing: on N processors, N steps and 2 N tests pass at once.
+of computing: on N processors, N steps and 3 N tests pass at once.
 """
 import collections
 import pathlib
