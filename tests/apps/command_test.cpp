@@ -16,6 +16,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/version.hpp>
 
+#include "cluster/cluster.hpp"
 #include "group_name.hpp"
 #include "output_file.hpp"
 #include "standard_output.hpp"
@@ -160,6 +161,11 @@ TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
             "dunlin: --fabric ofi --provider \"carrier-pigeon\": there is no such network. This "
             "host has:" +
                 there + "\n");
+}
+
+TEST(Command, TakesNoUnknownNetworkForOneOfLibfabrics) {
+  EXPECT_TRUE(dunlin::app::networks_of("shm").empty());
+  EXPECT_THROW(static_cast<void>(dunlin::app::networks_of("pigeon")), dunlin::Error);
 }
 
 /// Some library that we link may have handlers of its own.
