@@ -72,7 +72,7 @@ std::string summary(const std::vector<Finding>& findings) {
 }
 
 bool is_network(const std::string& fabric) {
-  const auto found = std::ranges::find(networks(), fabric, &Network::name);
+  const auto found = std::ranges::find(networks(), fabric, &dunlin::Network::name);
   return found != networks().end() && found->between_hosts;
 }
 
