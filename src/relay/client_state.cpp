@@ -50,7 +50,9 @@ HostAndPort split(const std::string& relay) {
 }  // namespace
 
 ClientState::ClientState(ClientOptions options)
-    : options_(std::move(options)), secrets_(make_secrets(options_.secret)), id_(draw_id()) {
+    : options_(std::move(options)),
+      make_pipe_(pipe_maker(Side::client, options_.secret)),
+      id_(draw_id()) {
   if (options_.relays.empty() || options_.relays.size() > kMaxRelays)
     throw Error("a client of " + std::to_string(options_.relays.size()) + " relays; give 1 to " +
                 std::to_string(kMaxRelays) + " as HOST:PORT (kMaxRelays)");
@@ -94,8 +96,8 @@ void ClientState::connect() {
   const int result =
       ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address), place.bytes);
   const int failure = result == 0 ? 0 : errno;
-  connection_ = std::make_unique<Connection>(
-      std::move(socket), secrets_ ? secrets_->make_pipe(Side::client) : make_plain_pipe());
+  connection_ =
+      std::make_unique<Connection>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr);
   parser_ = FrameParser(Side::relay);
   if (failure != 0 && failure != EINPROGRESS)
     return disconnect("cannot connect: " + error_text(failure));

@@ -117,7 +117,7 @@ class ClientState {
   [[nodiscard]] bool is_full() const noexcept;
 
   ClientOptions options_;
-  std::unique_ptr<Secrets> secrets_;
+  PipeMaker make_pipe_;
   ClientId id_ = {};
   std::vector<Place> places_;
   std::size_t place_ = 0;

@@ -96,7 +96,7 @@ class Relay::State {
   void bury();
 
   pubsub::DomainParticipant& participant_;
-  std::unique_ptr<Secrets> secrets_;
+  PipeMaker make_pipe_;
   RelayTopics topics_;
   SessionPlace place_;
   Descriptor epoll_;
@@ -116,13 +116,13 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
       listener(options.address, options.port, "choose another place for the relay"),
       counters(participant.fabric(), text_of(options.address, listener.port()), options),
       participant_(participant),
-      secrets_(make_secrets(options.secret)),
+      make_pipe_(pipe_maker(Side::relay, options.secret)),
       topics_(participant),
       place_{.topics = topics_,
              .options = options,
              .counters = counters,
              .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
-  if (!secrets_ && !is_loopback_address(options.address))
+  if (!make_pipe_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
                 "(RelayOptions::secret); without one it listens at 127.0.0.1 or ::1");
@@ -203,8 +203,8 @@ void Relay::State::take_in(Descriptor socket) {
   // The kernel notices a host that is gone without a word.
   const int yes = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  auto client = std::make_unique<Client>(
-      std::move(socket), secrets_ ? secrets_->make_pipe(Side::relay) : make_plain_pipe(), place_);
+  auto client =
+      std::make_unique<Client>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr, place_);
   client->number = next_number_++;
   client->interest = EPOLLIN;
   client->since_ns = participant_.fabric().now_ns();
