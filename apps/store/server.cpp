@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include <fmt/format.h>
-#include <netdb.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -44,21 +41,6 @@ bool has_several_processors() noexcept {
 
 void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
   checked(control(epoll, EPOLL_CTL_ADD, descriptor, events, data) ? 0 : -1, "epoll_ctl");
-}
-
-/// The address and the port of the client.
-std::string peer_of(int socket) {
-  sockaddr_storage peer{};
-  socklen_t bytes = sizeof peer;
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  const auto* const address = reinterpret_cast<const sockaddr*>(&peer);
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0 ||
-      getnameinfo(address, bytes, host.data(), host.size(), port.data(), port.size(),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return "?:0";  // it is gone
-  const bool is_v6 = peer.ss_family == AF_INET6;
-  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host.data(), is_v6 ? "]" : "", port.data());
 }
 
 std::array<epoll_event, kMaxEvents>& events() {
@@ -174,7 +156,8 @@ void Server::accept_clients(Service& service) {
     const int socket = arrival->socket.get();
     auto connection = std::make_unique<Connection>(std::move(arrival->socket), service, next_id_++);
     connection->interest = EPOLLIN;
-    connection->session.address = peer_of(socket);
+    const auto peer = peer_address_of(connection->socket);
+    connection->session.address = peer ? peer->text() : "?:0";  // if it is gone
     if (!control(epoll_.get(), EPOLL_CTL_ADD, socket, EPOLLIN, connection.get())) {
       turn_away(service, socket);
       continue;

@@ -34,11 +34,6 @@ void drain(int socket) noexcept {
   }
 }
 
-std::string text_of(const std::string& address, std::uint16_t port) {
-  const bool is_ipv6 = address.find(':') != std::string::npos;
-  return (is_ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
-}
-
 }  // namespace
 
 class Relay::State {
@@ -114,7 +109,7 @@ class Relay::State {
 Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
     : options(std::move(given)),
       listener(options.address, options.port, "choose another place for the relay"),
-      counters(participant.fabric(), text_of(options.address, listener.port()), options),
+      counters(participant.fabric(), listener.address().text(), options),
       participant_(participant),
       make_pipe_(pipe_maker(Side::relay, options.secret)),
       topics_(participant),
@@ -201,8 +196,7 @@ void Relay::State::accept() {
 
 void Relay::State::take_in(Descriptor socket) {
   // The kernel notices a host that is gone without a word.
-  const int yes = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   auto client =
       std::make_unique<Client>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr, place_);
   client->number = next_number_++;
@@ -401,7 +395,7 @@ Relay::Relay(pubsub::DomainParticipant& participant, RelayOptions options)
 Relay::~Relay() = default;
 std::size_t Relay::poll() { return state_->poll(); }
 Waits Relay::waits() { return state_->waits(); }
-std::uint16_t Relay::port() const noexcept { return state_->listener.port(); }
+std::uint16_t Relay::port() const noexcept { return state_->listener.address().port(); }
 std::size_t Relay::clients() const noexcept { return state_->clients.size(); }
 std::size_t Relay::relays() const noexcept { return state_->relays(); }
 RelayCounters Relay::counters() const noexcept { return state_->counters.values(); }
