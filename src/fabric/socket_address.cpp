@@ -70,6 +70,16 @@ std::string SocketAddress::text() const {
          std::to_string(port());
 }
 
+SocketAddress unix_address(std::string_view name) noexcept {
+  SocketAddress at;
+  auto& address = reinterpret_cast<sockaddr_un&>(at.address);
+  address.sun_family = AF_UNIX;
+  name = name.substr(0, sizeof address.sun_path - 1);
+  std::ranges::copy(name, address.sun_path + 1);  // abstract: behind a zero byte
+  at.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return at;
+}
+
 std::optional<SocketAddress> ip_address_in(std::span<const std::byte> bytes) {
   SocketAddress at;
   if (bytes.size() < sizeof(sa_family_t) || bytes.size() > sizeof at.address) return std::nullopt;

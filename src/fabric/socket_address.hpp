@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/socket.h>
@@ -34,6 +35,8 @@ struct SocketAddress {
   [[nodiscard]] std::string text() const;
 };
 
+/// The address of a Unix socket without a file. What is too long of the name is left out.
+[[nodiscard]] SocketAddress unix_address(std::string_view name) noexcept;
 /// The IP socket address in bytes of another process; none if they are not one.
 [[nodiscard]] std::optional<SocketAddress> ip_address_in(std::span<const std::byte> bytes);
 /// Whether two IP socket addresses have one host, whatever their ports.

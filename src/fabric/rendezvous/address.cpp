@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstring>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,16 +27,6 @@ void check_port(const std::string& text, const std::string& port) {
       std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!digits || std::stoul(port) < 1 || std::stoul(port) > 65535)
     throw_impossible(text, "its port '" + port + "' is not a number from 1 to 65535");
-}
-
-SocketAddress unix_endpoint(const std::string& name) {
-  SocketAddress target;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(name.begin(), name.end(), address.sun_path + 1);  // abstract: behind a zero byte
-  target.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  std::memcpy(&target.address, &address, target.bytes);
-  return target;
 }
 
 /// Whether this is a wildcard address, which all machines have, and none in particular.
@@ -112,7 +100,7 @@ std::string address_text(std::span<const std::byte> socket_address) {
 }
 
 std::vector<SocketAddress> resolve(const Address& address, std::string& fault) {
-  if (address.is_unix()) return {unix_endpoint(address.unix_name)};
+  if (address.is_unix()) return {unix_address(address.unix_name)};
   std::string reason;
   std::vector<SocketAddress> targets = find_addresses(address.host, address.port, 0, reason);
   if (targets.empty())
