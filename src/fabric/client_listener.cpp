@@ -1,5 +1,6 @@
 #include "fabric/client_listener.hpp"
 
+#include <array>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -59,6 +60,13 @@ std::optional<ClientListener::Arrival> ClientListener::accept() {
     return std::nullopt;
   }
   return excess;
+}
+
+void finish_sending(int socket) noexcept {
+  shutdown(socket, SHUT_WR);
+  std::array<std::byte, 4096> unread;
+  for (int i = 0; i < 64 && recv(socket, unread.data(), unread.size(), MSG_DONTWAIT) > 0; ++i) {
+  }
 }
 
 bool is_loopback_address(const std::string& address) noexcept {

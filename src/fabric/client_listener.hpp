@@ -34,6 +34,10 @@ class ClientListener {
   SocketAddress address_;
 };
 
+/// Ends what a client is sent, before its socket is closed: bytes that nobody reads would make the
+/// kernel throw away the last of it.
+void finish_sending(int socket) noexcept;
+
 /// Whether a numeric address is a loopback address, which other hosts cannot reach.
 [[nodiscard]] bool is_loopback_address(const std::string& address) noexcept;
 

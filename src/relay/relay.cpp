@@ -3,7 +3,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <dunlin/error.hpp>
@@ -26,13 +25,6 @@ constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // time for a client 
 
 /// The listener's number in the epoll set; all other numbers are those of clients.
 constexpr std::uint64_t kListenerTag = 0;
-
-/// Reads all bytes: unread ones would make the kernel drop the last frames to the client.
-void drain(int socket) noexcept {
-  std::array<std::byte, 4096> rest;
-  for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
-  }
-}
 
 }  // namespace
 
@@ -125,9 +117,9 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
     throw Error("a relay for " + std::to_string(options.clients) + " clients; 1 to " +
                 std::to_string(kMaxClients) + " are possible (kMaxClients)");
   epoll_ = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kListenerTag}};
-  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener.descriptor(), &event),
-          "watching for clients");
+  checked(
+      watch_in(epoll_.get(), EPOLL_CTL_ADD, listener.descriptor(), EPOLLIN, {.u64 = kListenerTag}),
+      "watching for clients");
 }
 
 std::size_t Relay::State::poll() {
@@ -202,8 +194,8 @@ void Relay::State::take_in(Descriptor socket) {
   client->number = next_number_++;
   client->interest = EPOLLIN;
   client->since_ns = participant_.fabric().now_ns();
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = client->number}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, client->connection.socket(), &event) != 0) {
+  if (watch_in(epoll_.get(), EPOLL_CTL_ADD, client->connection.socket(), EPOLLIN,
+               {.u64 = client->number}) != 0) {
     ++counters.rejected;
     return;
   }
@@ -319,8 +311,8 @@ void Relay::State::watch(Client& client) {
                                (client.connection.wants_to_write() ? EPOLLOUT : 0U);
   if (wanted == client.interest) return;
   client.interest = wanted;
-  epoll_event event{.events = wanted, .data = {.u64 = client.number}};
-  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.connection.socket(), &event),
+  checked(watch_in(epoll_.get(), EPOLL_CTL_MOD, client.connection.socket(), wanted,
+                   {.u64 = client.number}),
           "watching a client");
 }
 
@@ -332,7 +324,6 @@ void Relay::State::lose(Client& client, const std::string& why) {
   if (!why.empty()) last_parting = "client " + std::to_string(client.number) + ": " + why;
   static_cast<void>(client.connection.write());  // the farewell, if the socket takes it
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.connection.socket(), nullptr);
-  shutdown(client.connection.socket(), SHUT_WR);
   over_.push_back(client.number);
 }
 
@@ -340,7 +331,7 @@ void Relay::State::bury() {
   for (const std::uint64_t number : std::exchange(over_, {})) {
     const auto found = clients.find(number);
     if (found == clients.end()) continue;
-    drain(found->second->connection.socket());
+    finish_sending(found->second->connection.socket());
     std::erase(place_.due, &found->second->session);
     by_session_.erase(&found->second->session);
     clients.erase(found);
