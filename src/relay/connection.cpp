@@ -5,25 +5,19 @@
 
 #include <sys/socket.h>
 
+#include "fabric/bytes.hpp"
+
 namespace dunlin::relay {
 namespace {
 
 constexpr std::size_t kReadBytes = 65'536;
-constexpr std::size_t kWorthMoving = 65'536;
 
 bool try_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
-/// Removes the bytes that are done with, once they are many or all.
-void forget(Buffer& buffer, std::size_t& done) {
-  if (done < buffer.size() && done < kWorthMoving) return;
-  buffer.erase(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(done));
-  done = 0;
-}
 
 }  // namespace
 
 bool Connection::read() {
-  forget(input_, begin_);
+  forget_front(input_, begin_);
   static thread_local std::array<std::byte, kReadBytes> arrived;
   const ssize_t got = recv(socket_.get(), arrived.data(), arrived.size(), 0);
   if (got < 0 && try_later(errno)) return true;
@@ -46,7 +40,7 @@ Bytes Connection::next_bytes() {
   if (!pipe_) return content;
   if (!content.empty() && pipe_->open()) {
     sent_ += pipe_->send(content);
-    forget(output_, sent_);
+    forget_front(output_, sent_);
   }
   return pipe_->output();
 }
@@ -66,7 +60,7 @@ bool Connection::write() {
       pipe_->was_sent(static_cast<std::size_t>(sent));
     } else {
       sent_ += static_cast<std::size_t>(sent);
-      forget(output_, sent_);
+      forget_front(output_, sent_);
     }
   }
 }

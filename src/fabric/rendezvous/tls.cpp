@@ -9,6 +9,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "fabric/bytes.hpp"
 #include "fabric/private_file.hpp"
 #include "fabric/rendezvous/openssl.hpp"
 
@@ -18,7 +19,6 @@ namespace {
 constexpr std::size_t kMaxKeyBytes = 65'536;
 constexpr long kMaxChainBytes = 32'768;
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kWorthMoving = 16'384;      // sent bytes to be moved out of the way
 constexpr std::size_t kMaxUnsentBytes = 262'144;  // more than a host ever sends at once
 constexpr std::string_view kJoinerExporter = "EXPORTER-dunlin-rendezvous-2-joiner";
 constexpr std::string_view kHostExporter = "EXPORTER-dunlin-rendezvous-2-host";
@@ -327,9 +327,7 @@ Digest TlsSession::proof_of(Side side) const {
 
 void TlsSession::was_sent(std::size_t bytes) {
   sent_bytes_ += bytes;
-  if (sent_bytes_ < output_.size() && sent_bytes_ < kWorthMoving) return;
-  output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_bytes_));
-  sent_bytes_ = 0;
+  forget_front(output_, sent_bytes_);
 }
 
 }  // namespace dunlin::rendezvous
