@@ -72,10 +72,10 @@ std::string SocketAddress::text() const {
 
 SocketAddress unix_address(std::string_view name) noexcept {
   SocketAddress at;
-  auto& address = reinterpret_cast<sockaddr_un&>(at.address);
-  address.sun_family = AF_UNIX;
-  name = name.substr(0, sizeof address.sun_path - 1);
-  std::ranges::copy(name, address.sun_path + 1);  // abstract: behind a zero byte
+  at.address.ss_family = AF_UNIX;
+  auto& path = reinterpret_cast<sockaddr_un&>(at.address).sun_path;
+  name = name.substr(0, sizeof path - 1);
+  std::ranges::copy(name, path + 1);  // abstract: behind a zero byte
   at.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return at;
 }
