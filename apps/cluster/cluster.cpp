@@ -80,9 +80,8 @@ std::vector<std::string> rdma_devices() {
 
 std::vector<std::string> networks_of(const std::string& fabric) {
   if (fabric == "verbs") return rdma_devices();
-  if (fabric == "tcp" || fabric == "auto") return devices_of("tcp");
-  if (fabric != "ofi") return {};
-  return asked_aside([] { return devices_of("ofi"); });
+  if (fabric == "ofi") return asked_aside([] { return devices_of("ofi"); });
+  return devices_of(fabric == "auto" ? "tcp" : fabric);
 }
 
 Cluster::Cluster(const FabricOptions& options) : common_(options) {
@@ -166,7 +165,7 @@ void Cluster::choose_network(const FabricOptions& options) {
     demand_there(there, "--fabric verbs" + asked, device + " ");
     return;
   }
-  if (network == "tcp" || (network == "auto" && common_.provider.empty())) {
+  if (!network_of(network).has_providers || (network == "auto" && common_.provider.empty())) {
     const std::vector<std::string> rdma = rdma_devices();
     const bool by_rdma =
         network == "auto" && std::find(rdma.begin(), rdma.end(), device) != rdma.end();

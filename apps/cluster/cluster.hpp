@@ -16,7 +16,8 @@
 namespace dunlin::app {
 
 /// The networks that this host has for the fabric: "provider: device ...", "device address", or
-/// devices. Asked so that children of this process can use all of it.
+/// devices. Asked so that children of this process can use all of it. Throws Error for a fabric
+/// that is not one of networks().
 [[nodiscard]] std::vector<std::string> networks_of(const std::string& fabric);
 
 /// A member's place in a group.

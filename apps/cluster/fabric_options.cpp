@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "fabric/join/options.hpp"
+#include "fabric/launch/complete.hpp"
 #include "text.hpp"
 
 namespace dunlin::app {
@@ -41,9 +42,15 @@ std::vector<std::string> fabric_names(Simulator simulator) {
   return names;
 }
 
+void add_fabric_option(CLI::App& command, FabricOptions& options, const std::string& about) {
+  // Only a command that runs reads the environment, in which another command may have no interest.
+  command.preparse_callback([&options](std::size_t) { options.network = launch::network_name(); });
+  command.add_option("--fabric", options.network, about)->default_str("DUNLIN_NETWORK, else shm");
+}
+
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults) {
-  command.add_option("--fabric", options.network, about)->capture_default_str();
+  add_fabric_option(command, options, about);
   add_network_options(command, options, defaults);
 }
 
@@ -88,7 +95,8 @@ void check(const FabricOptions& options) {
   const bool simulated = options.network == "sim";
   const auto known = std::ranges::find(networks(), options.network, &Network::name);
   if (!simulated && known == networks().end())
-    throw BadInput(fmt::format("--fabric {}: there are {}", in_quotes(options.network),
+    throw BadInput(fmt::format("--fabric {}: there are {}; its default is DUNLIN_NETWORK",
+                               in_quotes(options.network),
                                fmt::join(fabric_names(Simulator::with), ", ")));
   using Needs = JoinOption::Needs;
   const auto refuse = [&](std::string_view flag, std::string_view why, Needs needs) {

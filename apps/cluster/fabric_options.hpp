@@ -40,8 +40,10 @@ struct DefaultTimeOuts {
   std::string silence;
 };
 
-/// `--fabric`, and the options that belong to it. `about` says what the command does on the
-/// fabrics.
+/// `--fabric`; without it, the network that a join in the command's environment takes. `about` says
+/// what the command does on the fabrics.
+void add_fabric_option(CLI::App& command, FabricOptions& options, const std::string& about);
+/// `--fabric`, and the options that belong to it.
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults);
 /// The same without `--fabric`.

@@ -1,6 +1,5 @@
 #include "command.hpp"
 
-#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -26,12 +25,8 @@ void run_doctor(const DoctorOptions& options) {
                 "\n"
           : doctor::describe(report));
   if (!options.fabric.empty()) {
-    const auto found =
-        std::find_if(report.fabrics.begin(), report.fabrics.end(),
-                     [&](const auto& finding) { return finding.subject == options.fabric; });
-    if (found->state == doctor::State::problem || found->state == doctor::State::absent)
-      throw VerificationFailed("the fabric " + options.fabric +
-                               " would not work here: " + found->text);
+    if (const std::string why = report.why_not(options.fabric); !why.empty())
+      throw VerificationFailed("the fabric " + options.fabric + " would not work here: " + why);
   }
   if (const std::size_t problems = report.count(doctor::State::problem); problems > 0)
     throw VerificationFailed(

@@ -17,6 +17,12 @@ std::size_t Report::count(State state) const {
                                   std::count_if(machine.begin(), machine.end(), is));
 }
 
+std::string Report::why_not(const std::string& fabric) const {
+  const auto found = std::ranges::find(fabrics, fabric, &Finding::subject);
+  if (found == fabrics.end()) return "nothing is known about it";
+  return found->state == State::problem || found->state == State::absent ? found->text : "";
+}
+
 std::string size_text(std::uint64_t bytes) {
   constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;

@@ -46,7 +46,7 @@ std::string mend_of_reach(const std::vector<Interface>& devices) {
 }
 
 Finding over_tcp(const Host& host) {
-  Finding finding{.subject = "tcp", .text = "between hosts, the default there"};
+  Finding finding{.subject = "tcp", .text = "between hosts, over the kernel's sockets"};
   finding.facts = {{"built", host.has_tcp}, {"addresses", nlohmann::json::array()}};
   if (!host.has_tcp) {
     finding.state = State::absent;

@@ -33,6 +33,8 @@ struct Report {
 
   /// Of those at the top: a part alone keeps nothing from working.
   [[nodiscard]] std::size_t count(State state) const;
+  /// Why this fabric would not work here; empty: it would.
+  [[nodiscard]] std::string why_not(const std::string& fabric) const;
 };
 
 }  // namespace dunlin::doctor

@@ -14,12 +14,10 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
   add_list(command, "--members", place.members, "name", "The founders, the same for all of them")
       ->type_name("NAME,...");
   command.add_flag("--join", place.join, "Or: come into a group of others");
-  command
-      .add_option(
-          "--fabric", place.fabric.network,
-          "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
-          "verbs or tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices")
-      ->capture_default_str();
+  add_fabric_option(
+      command, place.fabric,
+      "shm: processes of this host; tcp: between hosts; auto: shm within each host,\n"
+      "verbs or tcp between them; ofi: over libfabric's networks; verbs: over RDMA devices");
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutMs / 1'000),
                      .silence = fmt::format("{}", place.silence_ms / 1'000)});

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
-#include <fmt/format.h>
-#include <netdb.h>
 #include <sched.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "command.hpp"
@@ -32,35 +28,6 @@ bool has_several_processors() noexcept {
   return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
 }
 
-/// EPOLL_CTL_ADD or EPOLL_CTL_MOD; returns whether the kernel has done it. It has a limit of what
-/// one user watches, and other processes use it up too.
-[[nodiscard]] bool control(int epoll, int operation, int descriptor, std::uint32_t events,
-                           void* data) noexcept {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = data;
-  return epoll_ctl(epoll, operation, descriptor, &event) == 0;
-}
-
-void add_to(int epoll, int descriptor, std::uint32_t events, void* data) {
-  checked(control(epoll, EPOLL_CTL_ADD, descriptor, events, data) ? 0 : -1, "epoll_ctl");
-}
-
-/// The address and the port of the client.
-std::string peer_of(int socket) {
-  sockaddr_storage peer{};
-  socklen_t bytes = sizeof peer;
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  const auto* const address = reinterpret_cast<const sockaddr*>(&peer);
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0 ||
-      getnameinfo(address, bytes, host.data(), host.size(), port.data(), port.size(),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return "?:0";  // it is gone
-  const bool is_v6 = peer.ss_family == AF_INET6;
-  return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", host.data(), is_v6 ? "]" : "", port.data());
-}
-
 std::array<epoll_event, kMaxEvents>& events() {
   static thread_local std::array<epoll_event, kMaxEvents> all;
   return all;
@@ -79,8 +46,11 @@ Server::~Server() = default;
 
 void Server::run(Service& service, int stop_descriptor) {
   stop_descriptor_ = stop_descriptor;
-  add_to(epoll_.get(), listener_.descriptor(), EPOLLIN, &listener_);
-  add_to(epoll_.get(), stop_descriptor, EPOLLIN, &stop_descriptor_);
+  const auto watch_own = [&](int descriptor, void* tag) {
+    checked(watch_in(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLIN, {.ptr = tag}), "epoll_ctl");
+  };
+  watch_own(listener_.descriptor(), &listener_);
+  watch_own(stop_descriptor, &stop_descriptor_);
   while (!stop_) turn(service);
   finish(service);
   connections_.clear();
@@ -174,8 +144,9 @@ void Server::accept_clients(Service& service) {
     const int socket = arrival->socket.get();
     auto connection = std::make_unique<Connection>(std::move(arrival->socket), service, next_id_++);
     connection->interest = EPOLLIN;
-    connection->session.address = peer_of(socket);
-    if (!control(epoll_.get(), EPOLL_CTL_ADD, socket, EPOLLIN, connection.get())) {
+    const auto peer = peer_address_of(connection->socket);
+    connection->session.address = peer ? peer->text() : "?:0";  // if it is gone
+    if (watch_in(epoll_.get(), EPOLL_CTL_ADD, socket, EPOLLIN, {.ptr = connection.get()}) != 0) {
       turn_away(service, socket);
       continue;
     }
@@ -260,7 +231,8 @@ bool Server::watch(Connection& connection) {
   const std::uint32_t wanted = (reads ? EPOLLIN : 0U) | (session.output().empty() ? 0U : EPOLLOUT);
   if (wanted == connection.interest || connection.gone) return true;
   connection.interest = wanted;
-  return control(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), wanted, &connection);
+  return watch_in(epoll_.get(), EPOLL_CTL_MOD, connection.socket.get(), wanted,
+                  {.ptr = &connection}) == 0;
 }
 
 /// Connections go when no event of this turn can name them any more.
@@ -268,12 +240,7 @@ void Server::sweep() {
   for (const Session* const session : finished_) {
     const auto found = connections_.find(session);
     if (found == connections_.end()) continue;
-    const int socket = found->second->socket.get();
-    // Bytes that nobody reads would make the kernel throw away the last reply.
-    shutdown(socket, SHUT_WR);
-    std::array<char, 4096> rest;
-    for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), 0) > 0; ++i) {
-    }
+    finish_sending(found->second->socket.get());
     connections_.erase(found);
   }
   finished_.clear();

@@ -27,7 +27,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.port(); }
+  [[nodiscard]] std::uint16_t port() const noexcept { return listener_.address().port(); }
   /// Serves until the descriptor is readable; then it finishes what clients have begun. Lets out
   /// what the store throws.
   void run(Service& service, int stop_descriptor);

@@ -5,15 +5,7 @@
 namespace dunlin::app::resp {
 namespace {
 
-// The rests double up to the longest one. Together they are longer than members take to agree on
-// the death of one that holds a lock.
-constexpr std::uint64_t kFirstRestNs = 1'000;
-constexpr std::uint64_t kLongestRestNs = 8'000'000;
 constexpr std::uint32_t kMaxAttempts = 4'000;
-
-std::uint64_t rest_after(std::uint32_t attempts) noexcept {
-  return std::min(kFirstRestNs << std::min(attempts, 20U), kLongestRestNs);
-}
 
 }  // namespace
 
@@ -45,6 +37,7 @@ std::uint64_t expiry_of(std::uint64_t ttl_ns) noexcept {
 void StoreTransact::start(const Order& order) {
   order_ = order;
   attempts_ = 0;
+  rests_.reset();
   if (order.keys.size() > kMaxTransactionReads) {
     ending_ = Ending::too_many;
     stage_ = Stage::ended;
@@ -108,7 +101,7 @@ void StoreTransact::decide() {
 void StoreTransact::settle_commit() {
   if (transaction_.status() != remote::Status::conflict || ++attempts_ == kMaxAttempts)
     return end(transaction_.status());
-  rests_until_ns_ = store_.fabric().now_ns() + rest_after(attempts_);
+  rests_until_ns_ = rests_.after(store_.fabric().now_ns());
   stage_ = Stage::resting;
 }
 

@@ -5,6 +5,7 @@
 
 #include <dunlin/store.hpp>
 
+#include "fabric/backoff.hpp"
 #include "store/key_values.hpp"
 
 namespace dunlin::app::resp {
@@ -37,6 +38,9 @@ class StoreTransact {
   Stage stage_ = Stage::ended;
   Ending ending_ = Ending::ok;
   std::uint32_t attempts_ = 0;
+  /// Together, the rests of all attempts are longer than members take to agree on the death of one
+  /// that holds a lock.
+  Backoff rests_{2'000, 8'000'000};
   std::uint64_t rests_until_ns_ = 0;
 };
 

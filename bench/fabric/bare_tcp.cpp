@@ -7,81 +7,53 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <dunlin/error.hpp>
 
 #include "bench/fabric/bare.hpp"
-#include "fabric/system.hpp"
+#include "fabric/socket_address.hpp"
 
 namespace dunlin::bench {
 namespace {
 
 constexpr std::uint32_t kConnections = 8;
 
-void without_delay(const Descriptor& socket) {
-  const int on = 1;
-  checked(::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+/// The address of a number and a port.
+SocketAddress address_at(const std::string& number, const std::string& port) {
+  std::string fault;
+  const auto found = find_addresses(number, port, AI_NUMERICHOST, fault);
+  if (found.empty()) throw Error("bench: '" + number + "' is no address for sockets");
+  return found.front();
 }
 
-/// An address as a number, and a port.
-class Endpoint {
- public:
-  Endpoint(const std::string& address, const std::string& port) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(address.c_str(), port.c_str(), &hints, &found) != 0)
-      throw Error("bench: '" + address + "' is no address for sockets");
-    found_.reset(found);
-  }
-  [[nodiscard]] Descriptor socket() const {
-    return Descriptor(
-        checked(::socket(found_->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
-  }
-  [[nodiscard]] const sockaddr* get() const noexcept { return found_->ai_addr; }
-  [[nodiscard]] socklen_t bytes() const noexcept { return found_->ai_addrlen; }
-
- private:
-  struct Free {
-    void operator()(addrinfo* all) const noexcept { ::freeaddrinfo(all); }
-  };
-  std::unique_ptr<addrinfo, Free> found_;
-};
-
-std::string port_of(const Descriptor& listener) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  checked(::getsockname(listener.get(), any, &length), "getsockname");
-  // At the same place in addresses of both families.
-  return std::to_string(ntohs(reinterpret_cast<const sockaddr_in*>(any)->sin_port));
+Descriptor blocking_socket(const SocketAddress& at) {
+  return Descriptor(
+      checked(::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
 }
 
 /// Our ends of connections between member 0, which listens at its address, and member 1.
 std::vector<Descriptor> connect_pair(Member& me, const std::string& address) {
   std::vector<Descriptor> ends;
   if (me.rank() == 0) {
-    const Endpoint here(address, "0");
-    const Descriptor listener = here.socket();
-    checked(::bind(listener.get(), here.get(), here.bytes()), "bind");
+    const SocketAddress here = address_at(address, "0");
+    const Descriptor listener = blocking_socket(here);
+    checked(::bind(listener.get(), here.generic(), here.bytes), "bind");
     checked(::listen(listener.get(), kConnections), "listen");
-    static_cast<void>(me.exchange(address + " " + port_of(listener)));
+    static_cast<void>(me.exchange(address + " " + std::to_string(own_address_of(listener).port())));
     for (std::uint32_t i = 0; i < kConnections; ++i)
       ends.emplace_back(
           checked(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC), "accept"));
   } else {
     const std::string word = me.exchange({}).front();
     const std::size_t space = word.find(' ');
-    const Endpoint there(word.substr(0, space), word.substr(space + 1));
+    const SocketAddress there = address_at(word.substr(0, space), word.substr(space + 1));
     for (std::uint32_t i = 0; me.rank() == 1 && i < kConnections; ++i) {
-      ends.push_back(there.socket());
-      checked(::connect(ends.back().get(), there.get(), there.bytes()), "connect");
+      ends.push_back(blocking_socket(there));
+      checked(::connect(ends.back().get(), there.generic(), there.bytes), "connect");
     }
   }
-  for (const Descriptor& end : ends) without_delay(end);
+  for (const Descriptor& end : ends) set_option(end, IPPROTO_TCP, TCP_NODELAY, 1);
   return ends;
 }
 
@@ -90,9 +62,7 @@ class Patience {
  public:
   Patience() = default;
   explicit Patience(int descriptor) : epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "epoll")) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    checked(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+    checked(watch_in(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLIN), "epoll_ctl");
   }
   void wait() const {
     epoll_event event{};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 
 #include "bench/harness/report.hpp"
 #include "cluster/cluster.hpp"
@@ -71,7 +72,8 @@ std::string summary(const std::vector<Finding>& findings) {
 }
 
 bool is_network(const std::string& fabric) {
-  return fabric == "tcp" || fabric == "ofi" || fabric == "verbs";
+  const auto found = std::ranges::find(networks(), fabric, &dunlin::Network::name);
+  return found != networks().end() && found->between_hosts;
 }
 
 /// Where the figures run, if some of them use a network; checks its options.
@@ -146,10 +148,12 @@ std::vector<std::string> profile_names() {
 }
 
 void add_options(CLI::App& command, SuiteOptions& options) {
+  std::vector<std::string> fabrics = app::fabric_names(app::Simulator::with);
+  fabrics.emplace_back("none");
   command.add_flag("--list", options.list, "Name the figures and stop");
   command.add_option("--only", options.only, "Measure only these figures")->type_name("NAME");
   command.add_option("--fabric", options.fabric, "Only the figures on this fabric")
-      ->check(CLI::IsMember({"shm", "tcp", "ofi", "verbs", "sim", "none"}));
+      ->check(CLI::IsMember(fabrics));
   app::add_network_options(
       command, options.effort.network,
       {.join = "10; 60 for hosts", .silence = "1 where failures are measured, else never"});

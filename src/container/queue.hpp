@@ -8,6 +8,7 @@
 
 #include "container/check.hpp"
 #include "container/hub.hpp"
+#include "fabric/backoff.hpp"
 
 namespace dunlin::container {
 
@@ -135,7 +136,8 @@ struct QueueState final : Served {
   Completion orphan_done;        // of what is posted for them
   std::uint64_t orphan_ends[kEndsBytes / 8] = {};
   bool orphan_looks = false;
-  std::uint64_t orphan_rest_ns = 0, orphan_look_at_ns = 0;  // 0: at once
+  Backoff orphan_rests{kShortestRestNs, kLongestRestNs};
+  std::uint64_t orphan_look_at_ns = 0;  // 0: at once
   std::vector<std::byte> orphan_image;
 
   // At the host, after a death.

@@ -67,8 +67,7 @@ std::size_t QueueState::skip_orphans() {
       hub.fabric.wake_at(orphan_look_at_ns);
       return 0;
     }
-    orphan_rest_ns = std::min(std::max(orphan_rest_ns * 2, kShortestRestNs), kLongestRestNs);
-    orphan_look_at_ns = now + orphan_rest_ns;
+    orphan_look_at_ns = orphan_rests.after(now);
     const Operation ends =
         read(spec.host, site.region(), kTailOffset, orphan_ends, kEndsBytes).notify(orphan_done);
     orphan_looks = site.post(spec.host, std::span(&ends, 1), accepted) == Site::Posted::all;
@@ -81,7 +80,8 @@ std::size_t QueueState::skip_orphans() {
                                orphan_image.data(), orphan_image.size())
                              .notify(orphan_done);
   if (site.post(spec.host, std::span(&mark, 1), accepted) != Site::Posted::all) return 0;
-  orphan_rest_ns = orphan_look_at_ns = 0;
+  orphan_rests.reset();
+  orphan_look_at_ns = 0;
   ++tickets.first;
   --tickets.count;
   return 1;

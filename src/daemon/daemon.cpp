@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <sys/epoll.h>
-
 #include <dunlin/daemon.hpp>
 
 #include "daemon/handshake.hpp"
@@ -123,8 +121,8 @@ DaemonState::DaemonState(SegmentSpace& its_space, DaemonOptions its_options)
                      options.clients);
   epoll = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
   listener = attached::listen_at(place, options.socket_mode);
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kListener}};
-  checked(epoll_ctl(epoll.get(), EPOLL_CTL_ADD, listener.get(), &event), "watching for clients");
+  checked(watch_in(epoll.get(), EPOLL_CTL_ADD, listener.get(), EPOLLIN, {.u64 = kListener}),
+          "watching for clients");
   replied.reserve(options.clients);
   busy.reserve(options.clients);
   for (std::size_t i = 0; i < kReleasesAtOnce; ++i)
@@ -265,9 +263,8 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
   std::copy_n(group.begin(), std::min(group.size(), packet.group.size() - 1), packet.group.begin());
   const std::string& name = SegmentAccess::port_of(space).space_name();
   std::copy_n(name.begin(), std::min(name.size(), packet.space.size() - 1), packet.space.begin());
-  epoll_event event{.events = EPOLLIN | EPOLLRDHUP, .data = {.u64 = index}};
   if (!attached::send(socket, packet, file.get()) ||
-      epoll_ctl(epoll.get(), EPOLL_CTL_ADD, socket.get(), &event) != 0)
+      watch_in(epoll.get(), EPOLL_CTL_ADD, socket.get(), EPOLLIN | EPOLLRDHUP, {.u64 = index}) != 0)
     return;
   client->socket = std::move(socket);
   client->pid = who.pid;

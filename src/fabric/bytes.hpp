@@ -113,4 +113,12 @@ class Reader {
   bool good_ = true;
 };
 
+/// Removes the first `done` bytes once they are many or all; `done` is 0 then.
+inline void forget_front(std::vector<std::byte>& bytes, std::size_t& done) {
+  constexpr std::size_t kWorthMoving = 65'536;
+  if (done < bytes.size() && done < kWorthMoving) return;
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(done));
+  done = 0;
+}
+
 }  // namespace dunlin

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "fabric/system.hpp"
+#include "fabric/socket_address.hpp"
 
 namespace dunlin {
 
@@ -17,7 +17,7 @@ class ClientListener {
   ClientListener(const std::string& address, std::uint16_t port, const std::string& advice);
 
   [[nodiscard]] int descriptor() const noexcept { return listener_.get(); }
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] const SocketAddress& address() const noexcept { return address_; }
   void close() noexcept { listener_.close(); }
 
   struct Arrival {
@@ -31,8 +31,12 @@ class ClientListener {
  private:
   Descriptor listener_;
   Descriptor spare_;  // closed to accept and reject a client when no descriptor is left
-  std::uint16_t port_ = 0;
+  SocketAddress address_;
 };
+
+/// Ends what a client is sent, before its socket is closed: bytes that nobody reads would make the
+/// kernel throw away the last of it.
+void finish_sending(int socket) noexcept;
 
 /// Whether a numeric address is a loopback address, which other hosts cannot reach.
 [[nodiscard]] bool is_loopback_address(const std::string& address) noexcept;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 
 namespace dunlin {
@@ -19,9 +18,7 @@ Descriptor new_epoll() {
 /// Adds a descriptor. It is no fault if it is there twice, or cannot be waited for because it is
 /// always ready.
 void listen_for(const Descriptor& epoll, int descriptor, std::uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event) != 0 && errno != EEXIST)
+  if (watch_in(epoll.get(), EPOLL_CTL_ADD, descriptor, events) != 0 && errno != EEXIST)
     checked(-1, "watching a descriptor");
 }
 

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
@@ -44,6 +45,14 @@ class Descriptor {
 inline int checked(int result, const char* what) {
   if (result >= 0) return result;
   throw Error(std::string(what) + " failed: " + error_text(errno));
+}
+
+/// Adds a descriptor to an epoll set (EPOLL_CTL_ADD) or changes its events there (EPOLL_CTL_MOD).
+/// Returns -1 and errno if the kernel refuses: it limits what all processes of a user watch.
+inline int watch_in(int epoll, int operation, int descriptor, std::uint32_t events,
+                    epoll_data_t tag = {}) noexcept {
+  epoll_event event{.events = events, .data = tag};
+  return epoll_ctl(epoll, operation, descriptor, &event);
 }
 
 /// Raises this process's limit by the descriptors that a group of so many members needs and, as far

@@ -1,13 +1,18 @@
 #include <utility>
 
+#include <dunlin/error.hpp>
 #include <dunlin/multicast.hpp>
 
+#include "fabric/thread_guard.hpp"
 #include "multicast/participant.hpp"
+#include "multicast/subgroup_view.hpp"
 
+/// What the user of a Multicast asks for. participant_log.cpp has what concerns its log.
 namespace dunlin {
 
 using multicast::Counters;
 using multicast::Delivery;
+using multicast::OpenView;
 using multicast::SendResult;
 
 Multicast::Multicast(Group& group, const std::string& subgroup, MulticastOptions options)
@@ -26,51 +31,111 @@ std::unique_ptr<Multicast> Multicast::join(Group& group, const std::string& subg
 }
 Multicast::~Multicast() = default;
 
+// --- sending -------------------------------------------------------------------------------------
+
 std::span<std::byte> Multicast::prepare(std::size_t bytes) noexcept {
-  return participant_->prepare(bytes);
+  Participant& own = *participant_;
+  DUNLIN_ONE_THREAD(&own.group_.fabric());
+  if (!own.may_send()) return {};
+  own.fruitless_polls_ = 0;
+  return own.present().prepare(bytes);
 }
-void Multicast::commit() noexcept { participant_->commit(); }
+
+void Multicast::commit() noexcept {
+  DUNLIN_ONE_THREAD(&participant_->group_.fabric());
+  if (!participant_->views_.empty()) participant_->present().commit();
+}
+
 SendResult Multicast::send(std::span<const std::byte> message) {
-  return participant_->send(message);
+  Participant& own = *participant_;
+  DUNLIN_ONE_THREAD(&own.group_.fabric());
+  own.fruitless_polls_ = 0;
+  if (!own.may_send()) [[unlikely]]
+    return own.why_not_send();
+  const SendResult result = own.present().send(message);
+  if (result == SendResult::wedged) [[unlikely]]
+    return own.why_not_send();
+  return result;
 }
+
 std::size_t Multicast::largest_in_place() const noexcept {
-  return participant_->largest_in_place();
+  return multicast::RingShape{
+      .memory = nullptr, .bytes = participant_->options_.ring_bytes, .slot_bytes = 0}
+      .most_message_bytes();
 }
-void Multicast::on_delivery(multicast::Upcall upcall) {
-  participant_->on_delivery(std::move(upcall));
-}
-std::optional<Delivery> Multicast::next() { return participant_->next(); }
-void Multicast::on_state(Save save, Load load) {
-  participant_->on_state(std::move(save), std::move(load));
-}
-bool Multicast::joined() const noexcept { return participant_->joined(); }
-void Multicast::set_sends(bool sends) { participant_->set_sends(sends); }
-void Multicast::leave() { participant_->leave(); }
+
 bool Multicast::acknowledged() { return participant_->acknowledged(); }
 bool Multicast::hand_over(std::uint32_t timeout_ms) noexcept {
   return participant_->hand_over_at_end(timeout_ms);
 }
-bool Multicast::left() const noexcept { return participant_->has_left(); }
-const std::string& Multicast::why_left() const noexcept { return participant_->why_left(); }
-const std::string& Multicast::why_waiting() const noexcept { return participant_->why_waiting(); }
-void Multicast::on_members(MembersHandler handler) { participant_->on_members(std::move(handler)); }
-const Subgroup& Multicast::subgroup() const noexcept { return participant_->subgroup(); }
-void Multicast::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
-  participant_->on_replay(std::move(upcall), std::move(load_logged));
+
+// --- delivery ------------------------------------------------------------------------------------
+
+void Multicast::on_delivery(multicast::Upcall upcall) {
+  Participant& own = *participant_;
+  DUNLIN_ONE_THREAD(&own.group_.fabric());
+  if (!own.upcall_ || !upcall) own.check_not_begun("on_delivery");
+  if (own.upcall_.running())
+    throw Error(own.who_ + "on_delivery in the upcall that it would replace");
+  own.upcall_.set(std::move(upcall));
 }
-multicast::LogPosition Multicast::log_start() const { return participant_->log_start(); }
-multicast::LogPosition Multicast::log_end() const { return participant_->log_end(); }
-std::uint64_t Multicast::log_record() const { return participant_->log_record(); }
-std::shared_ptr<multicast::LogCursor> Multicast::read_log(multicast::LogPosition at) const {
-  return participant_->read_log(std::move(at));
+
+std::optional<Delivery> Multicast::next() {
+  Participant& own = *participant_;
+  DUNLIN_ONE_THREAD(&own.group_.fabric());
+  if (own.upcall_) [[unlikely]]
+    throw Error(own.who_ + "next() cannot be used after on_delivery() was set");
+  if (own.state_.awaited()) return std::nullopt;
+  while (!own.views_.empty()) {
+    OpenView& oldest = own.views_.oldest();
+    while (std::optional<Delivery> found = oldest.view->next()) {
+      own.fruitless_polls_ = 0;
+      own.next_found_ = true;
+      if (!oldest.delivered_before(*found)) return found;
+    }
+    if (own.views_.size() == 1) return std::nullopt;
+    own.views_.drop_oldest();
+  }
+  return std::nullopt;
 }
-void Multicast::keep_log_from(std::function<std::uint64_t()> first_record) {
-  participant_->keep_log_from(std::move(first_record));
+
+// --- members that come, change and leave ---------------------------------------------------------
+
+void Multicast::on_state(Save save, Load load) {
+  participant_->check_not_begun("on_state");
+  if (participant_->log_) participant_->log_->on_state(load);
+  participant_->state_.on_state(std::move(save), std::move(load));
 }
-std::vector<std::string> Multicast::log_notices() const { return participant_->log_notices(); }
-Counters Multicast::counters() const noexcept { return participant_->counters(); }
+
+bool Multicast::joined() const noexcept {
+  const Participant& own = *participant_;
+  return !own.views_.empty() && !own.has_left_ && !own.state_.awaited() &&
+         (!own.log_ || own.log_->ever_begun());
+}
+
+void Multicast::set_sends(bool sends) {
+  participant_->group_.change_subgroup(participant_->name_, sends);
+}
+void Multicast::leave() { participant_->group_.leave_subgroup(participant_->name_); }
+bool Multicast::left() const noexcept { return participant_->has_left_; }
+const std::string& Multicast::why_left() const noexcept { return participant_->why_left_; }
+void Multicast::on_members(MembersHandler handler) {
+  participant_->members_handler_ = std::move(handler);
+}
+
+// --- to look at ----------------------------------------------------------------------------------
+
+const Subgroup& Multicast::subgroup() const noexcept { return participant_->views_.subgroup(); }
+
+Counters Multicast::counters() const noexcept {
+  Counters all = participant_->views_.counters();
+  if (participant_->log_) all.log_commits = participant_->log_->journal().commits();
+  participant_->resending_.take_from(all);
+  return all;
+}
+
 void Multicast::each_table(const std::function<void(const TableCore&)>& look) const {
-  participant_->each_table(look);
+  participant_->views_.each_table(look);
 }
 
 }  // namespace dunlin

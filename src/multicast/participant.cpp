@@ -17,7 +17,6 @@
 
 namespace dunlin {
 
-using multicast::Counters;
 using multicast::Delivery;
 using multicast::DurableLog;
 using multicast::OpenView;
@@ -262,10 +261,6 @@ void Multicast::Participant::left(const std::string& why) {
   if (log_) log_->end();
 }
 
-bool Multicast::Participant::joined() const noexcept {
-  return !views_.empty() && !has_left_ && !state_.awaited() && (!log_ || log_->ever_begun());
-}
-
 // --- members that come in ------------------------------------------------------------------------
 
 std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
@@ -291,42 +286,7 @@ void Multicast::Participant::take_state(std::span<const std::byte> state) {
   present().hold(false);
 }
 
-void Multicast::Participant::on_state(Save save, Load load) {
-  check_not_begun("on_state");
-  if (log_) log_->on_state(load);
-  state_.on_state(std::move(save), std::move(load));
-}
-
 // --- sending -------------------------------------------------------------------------------------
-
-/// Not while this member awaits its state: its own messages could come to it only as a part of
-/// that. Nor while it leaves: what is sent behind what was handed over could be lost.
-inline bool Multicast::Participant::may_send() const noexcept {
-  return !views_.empty() && !resending_.pending() && !state_.awaited() && !leaving_;
-}
-
-std::span<std::byte> Multicast::Participant::prepare(std::size_t bytes) noexcept {
-  DUNLIN_ONE_THREAD(&group_.fabric());
-  if (!may_send()) return {};
-  fruitless_polls_ = 0;
-  return present().prepare(bytes);
-}
-
-void Multicast::Participant::commit() noexcept {
-  DUNLIN_ONE_THREAD(&group_.fabric());
-  if (!views_.empty()) present().commit();
-}
-
-SendResult Multicast::Participant::send(std::span<const std::byte> message) {
-  DUNLIN_ONE_THREAD(&group_.fabric());
-  fruitless_polls_ = 0;
-  if (!may_send()) [[unlikely]]
-    return why_not_send();
-  const SendResult result = present().send(message);
-  if (result == SendResult::wedged) [[unlikely]]
-    return why_not_send();
-  return result;
-}
 
 /// While send() can take nothing, although there may be room.
 SendResult Multicast::Participant::why_not_send() const noexcept {
@@ -335,11 +295,6 @@ SendResult Multicast::Participant::why_not_send() const noexcept {
   if (!views_.present().view->sends()) return SendResult::not_a_sender;
   if (state_.awaited()) return SendResult::waiting_for_state;
   return resending_.pending() ? SendResult::no_room : SendResult::wedged;
-}
-
-std::size_t Multicast::Participant::largest_in_place() const noexcept {
-  return multicast::RingShape{.memory = nullptr, .bytes = options_.ring_bytes, .slot_bytes = 0}
-      .most_message_bytes();
 }
 
 // --- handing over what was sent ------------------------------------------------------------------
@@ -401,13 +356,6 @@ bool Multicast::Participant::hand_over_at_end(std::uint32_t timeout_ms) noexcept
 
 // --- delivery ------------------------------------------------------------------------------------
 
-void Multicast::Participant::on_delivery(multicast::Upcall upcall) {
-  DUNLIN_ONE_THREAD(&group_.fabric());
-  if (!upcall_ || !upcall) check_not_begun("on_delivery");
-  if (upcall_.running()) throw Error(who_ + "on_delivery in the upcall that it would replace");
-  upcall_.set(std::move(upcall));
-}
-
 void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
   if (delivers_no_more_) return;
   OpenView& view = views_.present();
@@ -418,31 +366,6 @@ void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
   for (const Delivery& delivery : batch)
     if (!view.delivered_before(delivery)) rest.push_back(delivery);
   if (!rest.empty()) upcall_.call(rest);
-}
-
-std::optional<Delivery> Multicast::Participant::next() {
-  DUNLIN_ONE_THREAD(&group_.fabric());
-  if (upcall_) [[unlikely]]
-    throw Error(who_ + "next() cannot be used after on_delivery() was set");
-  if (state_.awaited()) return std::nullopt;
-  while (!views_.empty()) {
-    OpenView& oldest = views_.oldest();
-    while (std::optional<Delivery> found = oldest.view->next()) {
-      fruitless_polls_ = 0;
-      next_found_ = true;
-      if (!oldest.delivered_before(*found)) return found;
-    }
-    if (views_.size() == 1) return std::nullopt;
-    views_.drop_oldest();
-  }
-  return std::nullopt;
-}
-
-Counters Multicast::Participant::counters() const noexcept {
-  Counters all = views_.counters();
-  if (log_) all.log_commits = log_->journal().commits();
-  resending_.take_from(all);
-  return all;
 }
 
 void Multicast::Participant::check_not_begun(const char* what) const {

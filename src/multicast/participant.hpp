@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,37 +53,14 @@ class Multicast::Participant final : public SubgroupParticipant {
   /// This one is in a subgroup that comes and goes at run time. Throws Error.
   void join(SubgroupJoin join);
 
-  // --- what the user asks for: Multicast has the contracts ---------------------------------------
-  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
-  void commit() noexcept;
-  [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
-  [[nodiscard]] std::size_t largest_in_place() const noexcept;
-  void on_delivery(multicast::Upcall upcall);
-  [[nodiscard]] std::optional<multicast::Delivery> next();
-  void on_state(Save save, Load load);
-  void on_replay(multicast::ReplayUpcall upcall, Load load_logged);
-  [[nodiscard]] std::vector<std::string> log_notices() const;
-  [[nodiscard]] multicast::LogPosition log_start() const;
-  [[nodiscard]] multicast::LogPosition log_end() const;
-  [[nodiscard]] std::uint64_t log_record() const;
-  [[nodiscard]] std::shared_ptr<multicast::LogCursor> read_log(multicast::LogPosition at) const;
-  void keep_log_from(std::function<std::uint64_t()> first_record);
-  [[nodiscard]] const Subgroup& subgroup() const noexcept { return views_.subgroup(); }
-  [[nodiscard]] multicast::Counters counters() const noexcept;
-  [[nodiscard]] bool joined() const noexcept;
-  void set_sends(bool sends) { group_.change_subgroup(name_, sends); }
-  void leave() { group_.leave_subgroup(name_); }
+  // --- what the user asks for, and the group, too ------------------------------------------------
   [[nodiscard]] bool acknowledged();
   bool hand_over_at_end(std::uint32_t timeout_ms) noexcept;
-  [[nodiscard]] bool has_left() const noexcept { return has_left_; }
-  [[nodiscard]] const std::string& why_left() const noexcept { return why_left_; }
-  [[nodiscard]] const std::string& why_waiting() const noexcept;
-  void on_members(MembersHandler handler) { members_handler_ = std::move(handler); }
-  void each_table(const std::function<void(const TableCore&)>& look) const {
-    views_.each_table(look);
-  }
 
  private:
+  friend class Multicast;  // Its functions are in multicast.cpp and participant_log.cpp.
+
+  [[nodiscard]] multicast::DurableLog& log() const;  // Only a durable subgroup has one.
   [[nodiscard]] std::uint64_t first_record_of_oldest() const noexcept;
   [[nodiscard]] bool others_left() const;
   [[nodiscard]] std::string why_ended_by_leaves() const;
@@ -92,7 +68,11 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] bool may_go_on(std::span<const Rank> staying) const;
   [[nodiscard]] multicast::SubgroupView& present() noexcept { return *views_.present().view; }
   [[nodiscard]] multicast::SubgroupViewOptions view_options(const Subgroup& subgroup) const;
-  [[nodiscard]] bool may_send() const noexcept;
+  /// A member that awaits its state sends nothing: its own messages could come to it only as a part
+  /// of that. Nor does one that leaves: what is sent behind what was handed over could be lost.
+  [[nodiscard]] bool may_send() const noexcept {
+    return !views_.empty() && !resending_.pending() && !state_.awaited() && !leaving_;
+  }
   [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
   void hand_up(std::span<const multicast::Delivery> batch);
   [[nodiscard]] std::size_t poll_for_others();

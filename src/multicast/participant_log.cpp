@@ -1,4 +1,4 @@
-// What a durable subgroup's participant has and does with its log.
+// What a durable subgroup's Multicast and its participant have and do with its log.
 
 #include <utility>
 
@@ -12,58 +12,62 @@ namespace dunlin {
 
 using multicast::OpenView;
 
-void Multicast::Participant::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
-  check_not_begun("on_replay");
-  if (log_) log_->on_replay(std::move(upcall), std::move(load_logged));
+void Multicast::on_replay(multicast::ReplayUpcall upcall, Load load_logged) {
+  participant_->check_not_begun("on_replay");
+  if (participant_->log_) participant_->log_->on_replay(std::move(upcall), std::move(load_logged));
 }
 
-multicast::LogPosition Multicast::Participant::log_start() const {
+multicast::LogPosition Multicast::log_start() const {
+  return participant_->log().journal().start();
+}
+
+multicast::DurableLog& Multicast::Participant::log() const {
   DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
-  return log_->journal().start();
+  return *log_;
 }
 
 std::uint64_t Multicast::Participant::first_record_of_oldest() const noexcept {
   return views_.size() == 1 ? log_->first_message() : views_.oldest().first_record;
 }
 
-std::uint64_t Multicast::Participant::log_record() const {
-  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
+std::uint64_t Multicast::log_record() const {
+  const multicast::DurableLog& log = participant_->log();
   const std::uint64_t behind =
-      log_->replaying()
-          ? log_->replay_position().number
-          : first_record_of_oldest() + views_.oldest().view->delivered_records().records;
+      log.replaying() ? log.replay_position().number
+                      : participant_->first_record_of_oldest() +
+                            participant_->views_.oldest().view->delivered_records().records;
   return behind - 1;
 }
 
-multicast::LogPosition Multicast::Participant::log_end() const {
-  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
-  if (log_->replaying()) return log_->replay_position();
-  const OpenView& view = views_.oldest();
-  const std::uint64_t first = first_record_of_oldest();
+multicast::LogPosition Multicast::log_end() const {
+  const multicast::DurableLog& log = participant_->log();
+  if (log.replaying()) return log.replay_position();
+  const OpenView& view = participant_->views_.oldest();
+  const std::uint64_t first = participant_->first_record_of_oldest();
   const auto delivered = view.view->delivered_records();
   return {.number = first + delivered.records,
           .from = first + delivered.complete,
           .members = view.names};
 }
 
-std::shared_ptr<multicast::LogCursor> Multicast::Participant::read_log(
-    multicast::LogPosition at) const {
-  DUNLIN_ASSERT_ALWAYS(log_ != nullptr, "only a durable subgroup has a log");
-  return log_->journal().follow_from(std::move(at));
+std::shared_ptr<multicast::LogCursor> Multicast::read_log(multicast::LogPosition at) const {
+  return participant_->log().journal().follow_from(std::move(at));
 }
 
-void Multicast::Participant::keep_log_from(std::function<std::uint64_t()> first_record) {
-  check_not_begun("keep_log_from");
-  if (log_) log_->keep_from(std::move(first_record));
+void Multicast::keep_log_from(std::function<std::uint64_t()> first_record) {
+  participant_->check_not_begun("keep_log_from");
+  if (participant_->log_) participant_->log_->keep_from(std::move(first_record));
 }
 
-const std::string& Multicast::Participant::why_waiting() const noexcept {
+const std::string& Multicast::why_waiting() const noexcept {
   static const std::string no_reason;
-  return log_ && !has_left_ ? log_->why_waiting() : no_reason;
+  const Participant& own = *participant_;
+  return own.log_ && !own.has_left_ ? own.log_->why_waiting() : no_reason;
 }
 
-std::vector<std::string> Multicast::Participant::log_notices() const {
-  return log_ ? log_->journal().notices() : std::vector<std::string>();
+std::vector<std::string> Multicast::log_notices() const {
+  const auto& log = participant_->log_;
+  return log ? log->journal().notices() : std::vector<std::string>();
 }
 
 /// Unless messages were given to this member and not taken, or have yet to come that are in the

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <span>
 #include <utility>
@@ -50,7 +49,9 @@ HostAndPort split(const std::string& relay) {
 }  // namespace
 
 ClientState::ClientState(ClientOptions options)
-    : options_(std::move(options)), secrets_(make_secrets(options_.secret)), id_(draw_id()) {
+    : options_(std::move(options)),
+      make_pipe_(pipe_maker(Side::client, options_.secret)),
+      id_(draw_id()) {
   if (options_.relays.empty() || options_.relays.size() > kMaxRelays)
     throw Error("a client of " + std::to_string(options_.relays.size()) + " relays; give 1 to " +
                 std::to_string(kMaxRelays) + " as HOST:PORT (kMaxRelays)");
@@ -65,37 +66,24 @@ ClientState::~ClientState() = default;
 
 void ClientState::resolve(const std::string& relay) {
   const HostAndPort parts = split(relay);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int failure = getaddrinfo(parts.host.c_str(), parts.port.c_str(), &hints, &found);
-  if (failure != 0)
-    throw Error("relay '" + relay + "': its address cannot be found: " + gai_strerror(failure));
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    Place place{.text = relay};
-    std::memcpy(&place.address, one->ai_addr, one->ai_addrlen);
-    place.bytes = one->ai_addrlen;
-    places_.push_back(std::move(place));
-  }
-  freeaddrinfo(found);
+  std::string fault;
+  const auto found = find_addresses(parts.host, parts.port, AI_ADDRCONFIG, fault);
+  if (found.empty()) throw Error("relay '" + relay + "': its address cannot be found: " + fault);
+  for (const SocketAddress& at : found) places_.push_back({.text = relay, .at = at});
 }
 
 // --- the connection ------------------------------------------------------------------------------
 
 void ClientState::connect() {
-  const Place& place = places_[place_];
-  Descriptor socket(
-      ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const SocketAddress& at = places_[place_].at;
+  Descriptor socket = new_stream_socket(at);
   due_ns_ = clock_ns() + options_.connect_ns;
   if (!socket) return disconnect("no socket: " + error_text(errno));
-  const int yes = 1;
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  const int result =
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address), place.bytes);
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  const int result = ::connect(socket.get(), at.generic(), at.bytes);
   const int failure = result == 0 ? 0 : errno;
-  connection_ = std::make_unique<Connection>(
-      std::move(socket), secrets_ ? secrets_->make_pipe(Side::client) : make_plain_pipe());
+  connection_ =
+      std::make_unique<Connection>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr);
   parser_ = FrameParser(Side::relay);
   if (failure != 0 && failure != EINPROGRESS)
     return disconnect("cannot connect: " + error_text(failure));
@@ -109,11 +97,8 @@ void ClientState::connect() {
 bool ClientState::finish_connecting() {
   pollfd awaited{.fd = connection_->socket(), .events = POLLOUT, .revents = 0};
   if (::poll(&awaited, 1, 0) <= 0) return false;
-  int failure = 0;
-  socklen_t bytes = sizeof failure;
-  getsockopt(connection_->socket(), SOL_SOCKET, SO_ERROR, &failure, &bytes);
-  if (failure != 0) {
-    disconnect("cannot connect: " + error_text(failure));
+  if (const std::string fault = connection_fault(awaited.fd); !fault.empty()) {
+    disconnect("cannot connect: " + fault);
     return false;
   }
   connecting_ = false;

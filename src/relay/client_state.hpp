@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include <sys/socket.h>
-
 #include <dunlin/relay/client.hpp>
 
+#include "fabric/socket_address.hpp"
 #include "relay/connection.hpp"
 
 /// The client's side of a relay's protocol.
@@ -85,8 +84,7 @@ class ClientState {
  private:
   struct Place {
     std::string text;
-    sockaddr_storage address{};
-    socklen_t bytes = 0;
+    SocketAddress at = {};
   };
   struct Slot {
     std::shared_ptr<WriterState> writer = {};
@@ -117,7 +115,7 @@ class ClientState {
   [[nodiscard]] bool is_full() const noexcept;
 
   ClientOptions options_;
-  std::unique_ptr<Secrets> secrets_;
+  PipeMaker make_pipe_;
   ClientId id_ = {};
   std::vector<Place> places_;
   std::size_t place_ = 0;

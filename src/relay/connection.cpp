@@ -5,25 +5,19 @@
 
 #include <sys/socket.h>
 
+#include "fabric/bytes.hpp"
+
 namespace dunlin::relay {
 namespace {
 
 constexpr std::size_t kReadBytes = 65'536;
-constexpr std::size_t kWorthMoving = 65'536;
 
 bool try_later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
-/// Removes the bytes that are done with, once they are many or all.
-void forget(Buffer& buffer, std::size_t& done) {
-  if (done < buffer.size() && done < kWorthMoving) return;
-  buffer.erase(buffer.begin(), buffer.begin() + static_cast<std::ptrdiff_t>(done));
-  done = 0;
-}
 
 }  // namespace
 
 bool Connection::read() {
-  forget(input_, begin_);
+  forget_front(input_, begin_);
   static thread_local std::array<std::byte, kReadBytes> arrived;
   const ssize_t got = recv(socket_.get(), arrived.data(), arrived.size(), 0);
   if (got < 0 && try_later(errno)) return true;
@@ -33,21 +27,27 @@ bool Connection::read() {
     return false;
   }
   bytes_received_ += static_cast<std::uint64_t>(got);
-  if (pipe_->receive(Bytes(arrived).first(static_cast<std::size_t>(got)), input_)) return true;
+  const Bytes bytes = Bytes(arrived).first(static_cast<std::size_t>(got));
+  if (!pipe_) input_.insert(input_.end(), bytes.begin(), bytes.end());
+  if (!pipe_ || pipe_->receive(bytes, input_)) return true;
   why_ = pipe_->fault();
   return false;
 }
 
-void Connection::encrypt() {
-  if (sent_ == output_.size() || !pipe_->open()) return;
-  sent_ += pipe_->send(Bytes(output_).subspan(sent_));
-  forget(output_, sent_);
+/// The bytes for the socket; encrypts some, if there is a pipe.
+Bytes Connection::next_bytes() {
+  const Bytes content = Bytes(output_).subspan(sent_);
+  if (!pipe_) return content;
+  if (!content.empty() && pipe_->open()) {
+    sent_ += pipe_->send(content);
+    forget_front(output_, sent_);
+  }
+  return pipe_->output();
 }
 
 bool Connection::write() {
   for (;;) {
-    encrypt();
-    const Bytes bytes = pipe_->output();
+    const Bytes bytes = next_bytes();
     if (bytes.empty()) return true;
     const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && try_later(errno)) return true;
@@ -56,7 +56,12 @@ bool Connection::write() {
       return false;
     }
     bytes_sent_ += static_cast<std::uint64_t>(sent);
-    pipe_->was_sent(static_cast<std::size_t>(sent));
+    if (pipe_) {
+      pipe_->was_sent(static_cast<std::size_t>(sent));
+    } else {
+      sent_ += static_cast<std::size_t>(sent);
+      forget_front(output_, sent_);
+    }
   }
 }
 

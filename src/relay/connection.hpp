@@ -6,11 +6,12 @@
 #include "fabric/system.hpp"
 #include "relay/pipe.hpp"
 
-/// A socket that never blocks, its pipe, and the bytes that wait on both sides of it.
+/// A socket that never blocks, and the bytes that wait on both sides of it.
 namespace dunlin::relay {
 
 class Connection {
  public:
+  /// Without a pipe, the bytes are sent and taken as they are.
   Connection(Descriptor socket, std::unique_ptr<Pipe> pipe)
       : socket_(std::move(socket)), pipe_(std::move(pipe)) {}
 
@@ -26,20 +27,20 @@ class Connection {
   /// The buffer to which the caller appends what is to be sent.
   [[nodiscard]] Buffer& output() noexcept { return output_; }
   [[nodiscard]] std::size_t waiting() const noexcept {
-    return output_.size() - sent_ + pipe_->output().size();
+    return output_.size() - sent_ + (pipe_ ? pipe_->output().size() : 0);
   }
   /// Whether write() must be called once the socket is writable.
   [[nodiscard]] bool wants_to_write() const noexcept {
-    return !pipe_->output().empty() || (pipe_->open() && sent_ < output_.size());
+    return (pipe_ && !pipe_->output().empty()) || (open() && sent_ < output_.size());
   }
-  [[nodiscard]] bool open() const noexcept { return pipe_->open(); }
+  [[nodiscard]] bool open() const noexcept { return !pipe_ || pipe_->open(); }
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
   /// How many bytes the output has given away since the beginning.
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
   [[nodiscard]] std::uint64_t bytes_received() const noexcept { return bytes_received_; }
 
  private:
-  void encrypt();
+  [[nodiscard]] Bytes next_bytes();
 
   Descriptor socket_;
   std::unique_ptr<Pipe> pipe_;

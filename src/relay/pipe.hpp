@@ -1,13 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "relay/frame.hpp"
 
-/// The bytes of one connection on their way: as they are, or within TLS 1.3 by the group's secret.
-/// It uses no socket.
+/// The bytes of one connection on their way within TLS 1.3, by the group's secret. It uses no
+/// socket.
 ///
 ///  RLY-9  With a secret, no content passes in either direction before the handshake has proved
 ///         that the other side knows the secret.
@@ -34,19 +34,10 @@ class Pipe {
   [[nodiscard]] virtual std::string fault() const = 0;
 };
 
-[[nodiscard]] std::unique_ptr<Pipe> make_plain_pipe();
-
-/// The state that all connections of one side share. Thread-safe once it is made.
-class Secrets {
- public:
-  Secrets() = default;
-  virtual ~Secrets() = default;
-  Secrets(const Secrets&) = delete;
-  Secrets& operator=(const Secrets&) = delete;
-  [[nodiscard]] virtual std::unique_ptr<Pipe> make_pipe(Side self) const = 0;
-};
-/// Returns null without a secret. Throws Error if this build has no OpenSSL, or the secret is too
-/// short.
-[[nodiscard]] std::unique_ptr<Secrets> make_secrets(const std::string& secret);
+/// Makes the pipe of one connection.
+using PipeMaker = std::function<std::unique_ptr<Pipe>()>;
+/// Returns an empty function without a secret: then connections have no pipe. Throws Error if this
+/// build has no OpenSSL, or the secret is too short.
+[[nodiscard]] PipeMaker pipe_maker(Side self, const std::string& secret);
 
 }  // namespace dunlin::relay

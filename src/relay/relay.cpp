@@ -3,7 +3,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <dunlin/error.hpp>
@@ -26,18 +25,6 @@ constexpr std::uint64_t kIntroductionNs = 10'000'000'000;  // time for a client 
 
 /// The listener's number in the epoll set; all other numbers are those of clients.
 constexpr std::uint64_t kListenerTag = 0;
-
-/// Reads all bytes: unread ones would make the kernel drop the last frames to the client.
-void drain(int socket) noexcept {
-  std::array<std::byte, 4096> rest;
-  for (int i = 0; i < 64 && recv(socket, rest.data(), rest.size(), MSG_DONTWAIT) > 0; ++i) {
-  }
-}
-
-std::string text_of(const std::string& address, std::uint16_t port) {
-  const bool is_ipv6 = address.find(':') != std::string::npos;
-  return (is_ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
-}
 
 }  // namespace
 
@@ -96,7 +83,7 @@ class Relay::State {
   void bury();
 
   pubsub::DomainParticipant& participant_;
-  std::unique_ptr<Secrets> secrets_;
+  PipeMaker make_pipe_;
   RelayTopics topics_;
   SessionPlace place_;
   Descriptor epoll_;
@@ -114,15 +101,15 @@ class Relay::State {
 Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
     : options(std::move(given)),
       listener(options.address, options.port, "choose another place for the relay"),
-      counters(participant.fabric(), text_of(options.address, listener.port()), options),
+      counters(participant.fabric(), listener.address().text(), options),
       participant_(participant),
-      secrets_(make_secrets(options.secret)),
+      make_pipe_(pipe_maker(Side::relay, options.secret)),
       topics_(participant),
       place_{.topics = topics_,
              .options = options,
              .counters = counters,
              .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
-  if (!secrets_ && !is_loopback_address(options.address))
+  if (!make_pipe_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
                 "(RelayOptions::secret); without one it listens at 127.0.0.1 or ::1");
@@ -130,9 +117,9 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
     throw Error("a relay for " + std::to_string(options.clients) + " clients; 1 to " +
                 std::to_string(kMaxClients) + " are possible (kMaxClients)");
   epoll_ = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = kListenerTag}};
-  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener.descriptor(), &event),
-          "watching for clients");
+  checked(
+      watch_in(epoll_.get(), EPOLL_CTL_ADD, listener.descriptor(), EPOLLIN, {.u64 = kListenerTag}),
+      "watching for clients");
 }
 
 std::size_t Relay::State::poll() {
@@ -201,15 +188,14 @@ void Relay::State::accept() {
 
 void Relay::State::take_in(Descriptor socket) {
   // The kernel notices a host that is gone without a word.
-  const int yes = 1;
-  setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
-  auto client = std::make_unique<Client>(
-      std::move(socket), secrets_ ? secrets_->make_pipe(Side::relay) : make_plain_pipe(), place_);
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  auto client =
+      std::make_unique<Client>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr, place_);
   client->number = next_number_++;
   client->interest = EPOLLIN;
   client->since_ns = participant_.fabric().now_ns();
-  epoll_event event{.events = EPOLLIN, .data = {.u64 = client->number}};
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, client->connection.socket(), &event) != 0) {
+  if (watch_in(epoll_.get(), EPOLL_CTL_ADD, client->connection.socket(), EPOLLIN,
+               {.u64 = client->number}) != 0) {
     ++counters.rejected;
     return;
   }
@@ -325,8 +311,8 @@ void Relay::State::watch(Client& client) {
                                (client.connection.wants_to_write() ? EPOLLOUT : 0U);
   if (wanted == client.interest) return;
   client.interest = wanted;
-  epoll_event event{.events = wanted, .data = {.u64 = client.number}};
-  checked(epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.connection.socket(), &event),
+  checked(watch_in(epoll_.get(), EPOLL_CTL_MOD, client.connection.socket(), wanted,
+                   {.u64 = client.number}),
           "watching a client");
 }
 
@@ -338,7 +324,6 @@ void Relay::State::lose(Client& client, const std::string& why) {
   if (!why.empty()) last_parting = "client " + std::to_string(client.number) + ": " + why;
   static_cast<void>(client.connection.write());  // the farewell, if the socket takes it
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.connection.socket(), nullptr);
-  shutdown(client.connection.socket(), SHUT_WR);
   over_.push_back(client.number);
 }
 
@@ -346,7 +331,7 @@ void Relay::State::bury() {
   for (const std::uint64_t number : std::exchange(over_, {})) {
     const auto found = clients.find(number);
     if (found == clients.end()) continue;
-    drain(found->second->connection.socket());
+    finish_sending(found->second->connection.socket());
     std::erase(place_.due, &found->second->session);
     by_session_.erase(&found->second->session);
     clients.erase(found);
@@ -401,7 +386,7 @@ Relay::Relay(pubsub::DomainParticipant& participant, RelayOptions options)
 Relay::~Relay() = default;
 std::size_t Relay::poll() { return state_->poll(); }
 Waits Relay::waits() { return state_->waits(); }
-std::uint16_t Relay::port() const noexcept { return state_->listener.port(); }
+std::uint16_t Relay::port() const noexcept { return state_->listener.address().port(); }
 std::size_t Relay::clients() const noexcept { return state_->clients.size(); }
 std::size_t Relay::relays() const noexcept { return state_->relays(); }
 RelayCounters Relay::counters() const noexcept { return state_->counters.values(); }

@@ -52,32 +52,23 @@ class SecurePipe final : public Pipe {
   rendezvous::TlsSession session_;
 };
 
-class TlsSecrets final : public Secrets {
- public:
-  explicit TlsSecrets(const std::string& secret) : tls_(key_of(secret), TlsFiles{}) {}
-  std::unique_ptr<Pipe> make_pipe(Side self) const override {
-    return std::make_unique<SecurePipe>(tls_, self);
-  }
-
- private:
-  /// Derives a key that is of no use at a rendezvous.
-  static std::string key_of(const std::string& secret) {
-    const rendezvous::Digest key =
-        rendezvous::derived_key(rendezvous::bytes_of(secret), kSecretLabel);
-    return {reinterpret_cast<const char*>(key.data()), key.size()};
-  }
-  rendezvous::Tls tls_;
-};
+/// Derives a key that is of no use at a rendezvous.
+std::string key_of(const std::string& secret) {
+  const rendezvous::Digest key =
+      rendezvous::derived_key(rendezvous::bytes_of(secret), kSecretLabel);
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
+}
 
 }  // namespace
 
-std::unique_ptr<Secrets> make_secrets(const std::string& secret) {
-  if (secret.empty()) return nullptr;
+PipeMaker pipe_maker(Side self, const std::string& secret) {
+  if (secret.empty()) return {};
   if (secret.size() < kMinSecretBytes || secret.size() > kMaxSecretBytes)
     throw Error("the secret of a relay has " + std::to_string(secret.size()) + " bytes; " +
                 std::to_string(kMinSecretBytes) + " to " + std::to_string(kMaxSecretBytes) +
                 " are possible");
-  return std::make_unique<TlsSecrets>(secret);
+  const auto tls = std::make_shared<const rendezvous::Tls>(key_of(secret), TlsFiles{});
+  return [=] { return std::make_unique<SecurePipe>(*tls, self); };
 }
 
 }  // namespace dunlin::relay

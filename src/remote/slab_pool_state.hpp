@@ -10,6 +10,8 @@
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
+#include "fabric/backoff.hpp"
+
 /// The state that slab_pool.cpp (allocation), slab_withdrawal.cpp (slabs that are given back) and
 /// slab_return.cpp (homes that ask for them) share.
 ///
@@ -34,6 +36,9 @@ inline constexpr std::uint32_t kNoClass = UINT32_MAX;
 inline constexpr std::size_t kBitsPerWord = 64;
 inline constexpr std::uint32_t kHoldersRead = 16;
 inline constexpr std::size_t kWantWords = 3;  // wants, answer, request
+/// Between two looks at a word of another member.
+inline constexpr std::uint64_t kShortestPauseNs = 5'000;
+inline constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 
 [[nodiscard]] constexpr std::uint64_t holder_word(Rank rank, std::uint32_t size_class) noexcept {
   return std::uint64_t{size_class + 1} << 16 | (rank + 1);
@@ -84,7 +89,7 @@ struct SlabPool::State {
     bool has_nothing = false;                           // it has said, for what is wanted
     std::uint64_t asked_at_ns = 0;                      // for what is wanted, first; 0: not
     std::uint64_t look_at_ns = 0;                       // at its answer, next
-    std::uint64_t pause_ns = 0;                         // between two looks
+    Backoff pauses{kShortestPauseNs, kLongestPauseNs};  // between two looks
     std::uint64_t silent_until_ns = 0;                  // it has not answered: not asked before
     std::uint64_t full = 0;                             // a bit for each class
     std::vector<Slab> slabs;                            // that this process holds
@@ -116,7 +121,7 @@ struct SlabPool::State {
     std::uint64_t seen = 0;    // of the holder's request word
     std::uint64_t since_ns = 0;
     std::uint64_t look_at_ns = 0;
-    std::uint64_t pause_ns = 0;
+    Backoff pauses{kShortestPauseNs, kLongestPauseNs};
     Completion done;
     [[nodiscard]] Rank rank() const noexcept { return static_cast<Rank>((holder & 0xffff) - 1); }
   };

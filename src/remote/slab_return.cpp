@@ -14,16 +14,9 @@ namespace {
 constexpr std::uint64_t kAnswerNs = 1'000'000'000;
 /// A holder that has not answered for so long does not poll: the home goes on without it.
 constexpr std::uint64_t kHolderNs = 100'000'000;
-/// Between two looks at a word of another member, longer each time.
-constexpr std::uint64_t kShortestPauseNs = 5'000;
-constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 /// Slabs that a home looks at in one poll.
 constexpr std::uint32_t kLooksAtOnce = 256;
 constexpr std::uint32_t kTakenBackAtOnce = 64;
-
-[[nodiscard]] std::uint64_t longer(std::uint64_t pause_ns) noexcept {
-  return std::min(2 * pause_ns, kLongestPauseNs);
-}
 
 }  // namespace
 
@@ -45,8 +38,8 @@ bool SlabPool::State::begin_ask(Rank rank, Home& home) noexcept {
     return false;
   const std::uint64_t now = std::max<std::uint64_t>(fabric.now_ns(), 1);
   if (home.asked_at_ns == 0) home.asked_at_ns = now;
-  home.pause_ns = kShortestPauseNs;
-  home.look_at_ns = now + home.pause_ns;
+  home.pauses.reset();
+  home.look_at_ns = home.pauses.after(now);
   home.doing = Home::Doing::ask;
   return true;
 }
@@ -72,8 +65,7 @@ bool SlabPool::State::begin_await(Rank rank, Home& home) noexcept {
 /// Searches anew if the home has looked for room since it was asked.
 void SlabPool::State::answered(Home& home) noexcept {
   if (home.before >> 1 < home.ticket) {
-    home.pause_ns = longer(home.pause_ns);
-    home.look_at_ns = fabric.now_ns() + home.pause_ns;
+    home.look_at_ns = home.pauses.after(fabric.now_ns());
     return;
   }
   home.ticket = 0;
@@ -124,7 +116,7 @@ void SlabPool::State::begin_return(std::uint32_t slab) noexcept {
   returning.slab = slab;
   returning.holder = own_word(slab, 0);
   returning.since_ns = returning.look_at_ns = now;
-  returning.pause_ns = kShortestPauseNs;
+  returning.pauses.reset();
   fabric.wake_at(now);
 }
 
@@ -156,8 +148,7 @@ std::size_t SlabPool::State::step_return() noexcept {
     if (one.doing == Doing::ask || one.doing == Doing::look) {
       // A holder answers one home after the other.
       one.doing = one.doing == Doing::look || one.seen == 0 ? Doing::wait : Doing::try_ask;
-      one.look_at_ns = now + one.pause_ns;
-      one.pause_ns = longer(one.pause_ns);
+      one.look_at_ns = one.pauses.after(now);
     }
     if (now < one.look_at_ns) {
       fabric.wake_at(one.look_at_ns);

@@ -9,7 +9,7 @@
 #include <dunlin/remote/pool.hpp>
 
 #include "fabric/counters/counters.hpp"
-#include "fabric/page_schedule.hpp"
+#include "segment/page_schedule.hpp"
 
 namespace dunlin {
 

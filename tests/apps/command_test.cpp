@@ -1,6 +1,7 @@
 #include "command.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +17,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/version.hpp>
 
+#include "cluster/cluster.hpp"
 #include "group_name.hpp"
 #include "output_file.hpp"
 #include "standard_output.hpp"
@@ -149,6 +151,31 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
   }
 }
 
+/// What a command complains of in a process with this DUNLIN_NETWORK.
+std::string complaint_of(const std::vector<const char*>& words, const char* network) {
+  dunlin::test::Process process([&](dunlin::test::Parent& parent) {
+    setenv("DUNLIN_NETWORK", network, 1);
+    dup2(parent.descriptor(), STDERR_FILENO);
+    return static_cast<int>(run_real(words));
+  });
+  const std::string said = process.receive_all_lines();
+  EXPECT_EQ(process.exit_code(), static_cast<int>(Status::bad_input));
+  return said;
+}
+
+TEST(Command, TakesTheNetworkOfTheEnvironmentIfTheCommandLineNamesNone) {
+  const std::vector<const char*> routing = {"routing", "--topology", "hub-ring:4"};
+  EXPECT_EQ(complaint_of(routing, "bogus"),
+            "dunlin: --fabric \"bogus\": there are shm, tcp, auto, verbs, ofi, sim; its default is "
+            "DUNLIN_NETWORK\n");
+  std::vector<const char*> named = routing;
+  named.insert(named.end(), {"--fabric", "shm", "--provider", "tcp"});
+  EXPECT_NE(complaint_of(named, "bogus").find("auto or ofi, not shm"), std::string::npos);
+  EXPECT_NE(complaint_of({"multicast", "--group", "g", "--name", "a", "--join"}, "sim")
+                .find("dunlin sim multicast"),
+            std::string::npos);
+}
+
 TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_real({"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--provider",
@@ -160,6 +187,11 @@ TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
             "dunlin: --fabric ofi --provider \"carrier-pigeon\": there is no such network. This "
             "host has:" +
                 there + "\n");
+}
+
+TEST(Command, TakesNoUnknownNetworkForOneOfLibfabrics) {
+  EXPECT_TRUE(dunlin::app::networks_of("shm").empty());
+  EXPECT_THROW(static_cast<void>(dunlin::app::networks_of("pigeon")), dunlin::Error);
 }
 
 /// Some library that we link may have handlers of its own.

@@ -138,6 +138,17 @@ TEST(Suite, IsNamedBesideTheOthersIfTheOneThatIsAskedForIsNotThere) {
             "segment, container, store, routing\n");
 }
 
+TEST(Suite, SaysThatANetworkHasNoFigure) {
+  CLI::App program;
+  add_suites(program);
+  const std::vector<const char*> words = {"dunlin-bench", "routing", "--fabric", "auto", "--list"};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(app::run(program, static_cast<int>(words.size()), words.data()),
+            app::Status::bad_input);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(test::contains(said, "no figure matches --only and --fabric; there are")) << said;
+}
+
 TEST(Suite, SaysNothingOfGoalsWhereThereAreNone) {
   EXPECT_EQ(text_of({}).find("goals"), std::string::npos);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fabric/join/options.hpp"
+#include "fabric/launch/complete.hpp"
 #include "fabric/shm_group.hpp"
 #include "support/process.hpp"
 
@@ -125,6 +126,25 @@ TEST(JoinOptions, AreTakenFromAFileThatTheEnvironmentNames) {
   std::filesystem::remove(file);
   EXPECT_TRUE(contains(joined_by({{"DUNLIN_CONFIG", file}}, {.group = "flock"}),
                        "(DUNLIN_CONFIG) cannot be read"));
+}
+
+TEST(JoinOptions, TakeTheSecretOfAVariableBeforeThatOfTheFile) {
+  const std::string file = testing::TempDir() + "dunlin-secret-" + std::to_string(getpid());
+  std::ofstream(file) << "secret_file = /dev/null/x\n";
+  Process process([&](Parent& parent) {
+    setenv("DUNLIN_CONFIG", file.c_str(), 1);
+    setenv("DUNLIN_SECRET", "one of sixteen bytes or more", 1);
+    JoinOptions options{.group = "flock", .members = 1, .rank = 0, .rendezvous = "unix:here"};
+    try {
+      parent.send_line(launch::complete(options, true));
+    } catch (const Error& error) {
+      parent.send_line(error.what());
+    }
+    return 0;
+  });
+  const std::string taken = process.receive_line();
+  EXPECT_TRUE(contains(taken, "secret from DUNLIN_SECRET")) << taken;
+  std::filesystem::remove(file);
 }
 
 }  // namespace

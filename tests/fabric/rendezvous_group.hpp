@@ -146,7 +146,7 @@ inline Descriptor connect_to(const std::string& address) {
     Descriptor socket = begin_to_connect(targets.at(0), fault);
     if (!socket) continue;
     Awaited{.descriptors = {{socket.get(), POLLOUT, 0}}}.wait();
-    if (connection_fault(socket).empty()) return socket;
+    if (connection_fault(socket.get()).empty()) return socket;
   }
 }
 

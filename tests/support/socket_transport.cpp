@@ -8,8 +8,8 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "fabric/socket_address.hpp"
 #include "fabric/stream/stream_backend.hpp"
 
 namespace dunlin::test {
@@ -17,18 +17,9 @@ namespace {
 
 constexpr int kMaxFramesAtOnce = 16;
 
-struct Address {
-  sockaddr_un name{};
-  socklen_t bytes = 0;
-
-  Address(const std::string& group, Rank rank) {
-    const std::string text = "dunlin-test:" + group + ":" + std::to_string(rank);
-    name.sun_family = AF_UNIX;
-    std::memcpy(name.sun_path + 1, text.data(), text.size());
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  }
-  [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
-};
+SocketAddress address_of(const std::string& group, Rank rank) {
+  return unix_address("dunlin-test:" + group + ":" + std::to_string(rank));
+}
 
 Descriptor new_socket() {
   return Descriptor(checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), "making a socket"));
@@ -39,8 +30,8 @@ class SocketTransport final : public stream::Transport {
   explicit SocketTransport(const SocketOptions& options)
       : options_(options), peers_(options.members) {
     const Descriptor listener = new_socket();
-    const Address own(options.group, options.rank);
-    checked(bind(listener.get(), own.get(), own.bytes), "binding");
+    const SocketAddress own = address_of(options.group, options.rank);
+    checked(bind(listener.get(), own.generic(), own.bytes), "binding");
     checked(listen(listener.get(), static_cast<int>(options.members)), "listening");
     for (Rank lower = 0; lower < options.rank; ++lower) connect_to(lower);
     for (Rank i = options.rank + 1; i < options.members; ++i) accept_one(listener);
@@ -85,19 +76,15 @@ class SocketTransport final : public stream::Transport {
     epoll_ = epoll;
     for (Peer& peer : peers_) {
       if (!peer.socket) continue;
-      epoll_event event{};
-      event.events = EPOLLIN;
-      checked(epoll_ctl(epoll, EPOLL_CTL_ADD, peer.socket.get(), &event), "watching a socket");
+      checked(watch_in(epoll, EPOLL_CTL_ADD, peer.socket.get(), EPOLLIN), "watching a socket");
     }
   }
 
   bool may_wait() noexcept override {
     for (Peer& peer : peers_) {
       if (!peer.socket) continue;
-      epoll_event event{};
-      event.events = EPOLLIN;
-      if (!peer.under_way.empty()) event.events |= EPOLLOUT;
-      epoll_ctl(epoll_, EPOLL_CTL_MOD, peer.socket.get(), &event);
+      const bool blocked = !peer.under_way.empty();
+      watch_in(epoll_, EPOLL_CTL_MOD, peer.socket.get(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
     }
     return true;
   }
@@ -111,9 +98,9 @@ class SocketTransport final : public stream::Transport {
   };
 
   void connect_to(Rank rank) {
-    const Address address(options_.group, rank);
+    const SocketAddress at = address_of(options_.group, rank);
     Descriptor socket = new_socket();
-    while (connect(socket.get(), address.get(), address.bytes) != 0) std::this_thread::yield();
+    while (connect(socket.get(), at.generic(), at.bytes) != 0) std::this_thread::yield();
     checked(static_cast<int>(::send(socket.get(), &options_.rank, sizeof options_.rank, 0)),
             "saying the rank");
     peers_[rank].socket = std::move(socket);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
@@ -49,10 +48,7 @@ Sleeper::Sleeper(Descriptor bell)
 }
 
 bool Sleeper::watch(int descriptor, std::uint64_t tag) noexcept {
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.u64 = tag;
-  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+  return watch_in(epoll_.get(), EPOLL_CTL_ADD, descriptor, EPOLLIN | EPOLLRDHUP, {.u64 = tag}) == 0;
 }
 
 void Sleeper::forget(int descriptor) noexcept {

@@ -71,7 +71,10 @@ std::map<std::string, std::string> read_config(const std::string& path) {
 
 Environment::Environment() {
   const char* const file = std::getenv("DUNLIN_CONFIG");
-  if (file != nullptr) variables_ = read_config(file);
+  if (file == nullptr) return;
+  variables_ = read_config(file);
+  // A variable counts before the file, also one that gives the same thing under another name.
+  if (std::getenv("DUNLIN_SECRET") != nullptr) variables_.erase("DUNLIN_SECRET_FILE");
 }
 
 std::optional<std::string> Environment::find(const std::string& name) const {

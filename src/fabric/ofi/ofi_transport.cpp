@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <sys/epoll.h>
-
 namespace dunlin::ofi {
 namespace {
 
@@ -287,11 +285,8 @@ std::array<int, 2> OfiTransport::descriptors() const {
 }
 
 void OfiTransport::watch(int epoll) {
-  for (const int descriptor : descriptors()) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) != 0) checked(-errno, "epoll_ctl");
-  }
+  for (const int descriptor : descriptors())
+    if (watch_in(epoll, EPOLL_CTL_ADD, descriptor, EPOLLIN) != 0) checked(-errno, "epoll_ctl");
 }
 
 bool OfiTransport::may_wait() noexcept {

@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <sys/socket.h>
-
-#include "fabric/system.hpp"
+#include "fabric/socket_address.hpp"
 
 /// Where a rendezvous is held: one address that all members know, and that one of them can bind.
 namespace dunlin::rendezvous {
@@ -25,20 +23,6 @@ struct Address {
 
 /// Whether every machine takes the host for itself: "localhost", "127.0.0.1", "::1".
 [[nodiscard]] bool means_loopback(const std::string& host);
-
-/// An address as the operating system connects to it and listens at it.
-struct SocketAddress {
-  sockaddr_storage address{};
-  socklen_t bytes = 0;
-  /// True for the loopback address of a name that elsewhere means this machine: other machines
-  /// could not reach a listener there, so the host listens at all addresses.
-  bool own_name = false;
-
-  [[nodiscard]] const sockaddr* generic() const noexcept {
-    return reinterpret_cast<const sockaddr*>(&address);
-  }
-  [[nodiscard]] std::string text() const;
-};
 
 /// An IP socket address as people write it, "10.0.0.7:40112"; empty if it is not one.
 [[nodiscard]] std::string address_text(std::span<const std::byte> socket_address);
@@ -58,8 +42,6 @@ struct Claim {
 
 /// Begins to connect; the socket is writable when it is connected, or has failed.
 [[nodiscard]] Descriptor begin_to_connect(const SocketAddress& target, std::string& fault);
-/// Why connecting failed; empty if the connection stands.
-[[nodiscard]] std::string connection_fault(const Descriptor& socket);
 
 /// Accepts a connection that waits at a listener; returns none if no connection waits, or errno
 /// says why.

@@ -159,7 +159,7 @@ std::optional<Attempt> Joiner::finish_connecting() {
     pollfd look{connecting_.get(), POLLOUT, 0};
     const bool answered = ::poll(&look, 1, 0) > 0;
     if (!answered && now() < patience_ns_) return std::nullopt;
-    fault_ = answered ? connection_fault(connecting_) : "no answer";
+    fault_ = answered ? connection_fault(connecting_.get()) : "no answer";
   }
   if (!fault_.empty())
     return Attempt{Attempt::End::unanswered,

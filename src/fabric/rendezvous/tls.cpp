@@ -6,14 +6,12 @@
 
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include <dunlin/error.hpp>
-
+#include "fabric/bytes.hpp"
 #include "fabric/private_file.hpp"
+#include "fabric/rendezvous/openssl.hpp"
 
 namespace dunlin::rendezvous {
 namespace {
@@ -21,36 +19,14 @@ namespace {
 constexpr std::size_t kMaxKeyBytes = 65'536;
 constexpr long kMaxChainBytes = 32'768;
 constexpr std::size_t kReadBytes = 4096;
-constexpr std::size_t kWorthMoving = 16'384;      // sent bytes to be moved out of the way
 constexpr std::size_t kMaxUnsentBytes = 262'144;  // more than a host ever sends at once
-constexpr std::string_view kContext = "dunlin";   // a session's must equal its SSL_CTX's
 constexpr std::string_view kJoinerExporter = "EXPORTER-dunlin-rendezvous-2-joiner";
 constexpr std::string_view kHostExporter = "EXPORTER-dunlin-rendezvous-2-host";
 
-const unsigned char* raw(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-template <auto Function>
-struct FreeBy {
-  template <class T>
-  void operator()(T* object) const noexcept {
-    Function(object);
-  }
-};
+using openssl::check, openssl::FreeBy, openssl::last_reason, openssl::raw;
 using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
 using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using Verification = std::unique_ptr<X509_STORE_CTX, FreeBy<X509_STORE_CTX_free>>;
-
-std::string last_reason() {
-  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
-  ERR_clear_error();
-  return reason == nullptr ? "no reason given" : reason;
-}
-
-void check(bool good, const char* what) {
-  if (!good) throw Error(std::string(what) + " failed in OpenSSL's libssl: " + last_reason());
-}
 
 /// Gives no password: OpenSSL would ask for one at the terminal.
 int no_password(char*, int, int, void*) { return -1; }
@@ -70,20 +46,9 @@ void check_complete(const TlsFiles& files) {
 
 // --- the callbacks of OpenSSL, which know no more than two pointers each -------------------------
 
-/// Makes the pre-shared key what OpenSSL wants: a session that seems to have ended before this one.
 SSL_SESSION* new_session_with_key(SSL* session) {
-  constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
-  const auto* key = static_cast<const Digest*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session)));
-  const SSL_CIPHER* const cipher = SSL_CIPHER_find(session, kAes128GcmSha256.data());
-  std::unique_ptr<SSL_SESSION, FreeBy<SSL_SESSION_free>> made(SSL_SESSION_new());
-  const bool good =
-      made != nullptr && cipher != nullptr &&
-      SSL_SESSION_set1_master_key(made.get(), reinterpret_cast<const unsigned char*>(key->data()),
-                                  key->size()) == 1 &&
-      SSL_SESSION_set_cipher(made.get(), cipher) == 1 &&
-      SSL_SESSION_set1_id_context(made.get(), raw(kContext), kContext.size()) == 1 &&
-      SSL_SESSION_set_protocol_version(made.get(), TLS1_3_VERSION) == 1;
-  return good ? made.release() : nullptr;
+  return openssl::session_with(
+      *static_cast<const Digest*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(session))), session);
 }
 
 int offer_key(SSL* session, const EVP_MD*, const unsigned char** identity, std::size_t* bytes,
@@ -129,13 +94,8 @@ Tls::Tls(std::string_view secret, const TlsFiles& files)
       pre_shared_key_(derived_key(bytes_of(secret), kPreSharedKeyLabel)),
       proof_key_(derived_key(bytes_of(secret), kProofKeyLabel)) {
   if (protocol_.certificates) check_complete(files_);
-  ERR_clear_error();
-  context_.reset(SSL_CTX_new(TLS_method()));
-  check(context_ != nullptr, "making a TLS context");
+  context_.reset(openssl::new_context());
   SSL_CTX* const context = context_.get();
-  check(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1, "asking for TLS 1.3");
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // each session proves itself
-  check(SSL_CTX_set_num_tickets(context, 0) == 1, "doing without tickets");
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_client_hello_cb(context, judge_hello, &protocol_);
   const std::string name = protocol_list(protocol_);
@@ -144,19 +104,9 @@ Tls::Tls(std::string_view secret, const TlsFiles& files)
   protocol_.certificates ? use_certificates() : use_secret();
 }
 
-/// Sets up the secret. Without a CA, no certificate is accepted: a peer without the key gets
-/// nowhere.
 void Tls::use_secret() {
-  SSL_CTX* const context = context_.get();
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
-  check(SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
-            SSL_CTX_set_session_id_context(context,
-                                           reinterpret_cast<const unsigned char*>(kContext.data()),
-                                           static_cast<unsigned int>(kContext.size())) == 1,
-        "preparing for a pre-shared key");
-  SSL_CTX_set_app_data(context, &pre_shared_key_);
-  SSL_CTX_set_psk_use_session_callback(context, offer_key);
-  SSL_CTX_set_psk_find_session_callback(context, find_key);
+  SSL_CTX_set_app_data(context_.get(), &pre_shared_key_);
+  openssl::use_pre_shared_key(context_.get(), offer_key, find_key);
 }
 
 void Tls::use_certificates() const {
@@ -377,9 +327,7 @@ Digest TlsSession::proof_of(Side side) const {
 
 void TlsSession::was_sent(std::size_t bytes) {
   sent_bytes_ += bytes;
-  if (sent_bytes_ < output_.size() && sent_bytes_ < kWorthMoving) return;
-  output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_bytes_));
-  sent_bytes_ = 0;
+  forget_front(output_, sent_bytes_);
 }
 
 }  // namespace dunlin::rendezvous

@@ -15,10 +15,10 @@ struct ssl_ctx_st;
 struct ssl_st;
 struct bio_st;
 
-/// TLS 1.3 between host and joiner, from OpenSSL's libssl; no other file here knows it. The group's
-/// secret makes the pre-shared key, with an ephemeral key exchange (psk_dhe_ke), so a recording
-/// stays secret when the secret is lost later. With certificates, TLS authenticates by them and
-/// knows no pre-shared key; the secret is then proved by values bound to the session (proof_of).
+/// TLS 1.3 between host and joiner, from OpenSSL's libssl (openssl.hpp). The group's secret makes
+/// the pre-shared key, with an ephemeral key exchange (psk_dhe_ke), so a recording stays secret
+/// when the secret is lost later. With certificates, TLS authenticates by them and knows no
+/// pre-shared key; the secret is then proved by values bound to the session (proof_of).
 namespace dunlin::rendezvous {
 
 /// The external identity of the pre-shared key. It is readable on the wire, so all groups have one.

@@ -1,39 +1,18 @@
 #include "fabric/shm/address.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <grp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+
+#include "fabric/socket_address.hpp"
 
 namespace dunlin::shm {
 namespace {
 
 constexpr int kBacklog = 2 * static_cast<int>(kMaxHostMembers);
-
-struct SocketAddress {
-  sockaddr_un address{};
-  socklen_t bytes = 0;
-};
-
-SocketAddress to_socket_address(const std::string& name) {
-  SocketAddress result;
-  result.address.sun_family = AF_UNIX;
-  const std::size_t length = std::min(name.size(), sizeof result.address.sun_path - 1);
-  std::copy_n(name.begin(), length, result.address.sun_path + 1);
-  result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
-  return result;
-}
-
-const sockaddr* generic(const SocketAddress& address) {
-  return reinterpret_cast<const sockaddr*>(&address.address);
-}
 
 Descriptor new_socket() {
   return Descriptor(checked(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
@@ -87,8 +66,8 @@ enum class Found : std::uint8_t { nobody, stranger, member };
 
 /// Connects to a name, which uses `socket` up. A full queue does not show its owner.
 Found look_at(const std::string& name, const Access& access, const Descriptor& socket) {
-  const SocketAddress at = to_socket_address(name);
-  if (connect(socket.get(), generic(at), at.bytes) != 0) return Found::nobody;
+  const SocketAddress at = unix_address(name);
+  if (connect(socket.get(), at.generic(), at.bytes) != 0) return Found::nobody;
   return counterpart_of(socket, access).admitted ? Found::member : Found::stranger;
 }
 
@@ -112,8 +91,8 @@ std::optional<Descriptor> claim(const Address& address, Holder holder) {
   for (unsigned number = 0; number <= kSpareNames; ++number) {
     const std::string name = address.name_number(number);
     Descriptor listener = new_socket();
-    const SocketAddress at = to_socket_address(name);
-    if (bind(listener.get(), generic(at), at.bytes) == 0) {
+    const SocketAddress at = unix_address(name);
+    if (bind(listener.get(), at.generic(), at.bytes) == 0) {
       checked(listen(listener.get(), kBacklog), "listening at the rendezvous address");
       if (is_held_elsewhere(address, number)) return std::nullopt;
       return listener;
@@ -130,8 +109,8 @@ std::optional<Descriptor> claim(const Address& address, Holder holder) {
 std::optional<Descriptor> connect_to(const Address& address) {
   Descriptor stranger, socket = new_socket();
   for (unsigned number = 0; number <= kSpareNames; ++number) {
-    const SocketAddress at = to_socket_address(address.name_number(number));
-    if (connect(socket.get(), generic(at), at.bytes) != 0) continue;
+    const SocketAddress at = unix_address(address.name_number(number));
+    if (connect(socket.get(), at.generic(), at.bytes) != 0) continue;
     if (counterpart_of(socket, address.access).admitted) return socket;
     stranger = std::exchange(socket, new_socket());
   }

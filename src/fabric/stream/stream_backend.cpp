@@ -5,8 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include <sys/epoll.h>
-
 namespace dunlin::stream {
 namespace {
 

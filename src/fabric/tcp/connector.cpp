@@ -15,14 +15,10 @@ namespace {
 /// Sets the socket's options: small frames leave at once, and a receive that finds nothing looks
 /// into the network device's queue, where kernel and driver offer that and the process may ask for
 /// it. The kernel keeps the sizes of its buffers itself.
-void tune(int socket) noexcept {
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const int microseconds = 50;  // any number but 0 counts: no receive blocks
-  setsockopt(socket, SOL_SOCKET, SO_BUSY_POLL, &microseconds, sizeof microseconds);
+void tune(const Descriptor& socket) noexcept {
+  set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(socket, SOL_SOCKET, SO_BUSY_POLL, 50);  // any number but 0 counts: no receive blocks
 }
-
-/// The shortest pause before a newcomer connects again to a member that has not accepted it.
 
 short events_of(SecureSession::Handshake state) noexcept {
   return state == SecureSession::Handshake::writes ? POLLOUT : POLLIN;
@@ -141,11 +137,10 @@ void Connector::check_agreement() const {
 void Connector::call(Rank peer) {
   Peer& called = peers_[peer];
   called.call_again_ns = UINT64_MAX;
-  const rendezvous::SocketAddress& at = called.endpoint.at;
-  Descriptor socket(
-      checked(::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-              "making a socket"));
-  tune(socket.get());
+  const SocketAddress& at = called.endpoint.at;
+  Descriptor socket = new_stream_socket(at);
+  checked(socket.get(), "making a socket");
+  tune(socket);
   if (connect(socket.get(), at.generic(), at.bytes) != 0 && errno != EINPROGRESS)
     throw Error("connecting to " + who(peer) + " failed: " + error_text(errno));
   called.calling = Wire(std::move(socket));
@@ -165,10 +160,8 @@ bool Connector::is_through(Peer& called, Rank peer) const {
   pollfd ready{called.calling.descriptor(), called.awaits, 0};
   if (poll(&ready, 1, 0) <= 0) return false;
   if (!called.shakes_hands) {
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    if (getsockopt(ready.fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
-    if (error != 0) throw Error("connecting to " + who(peer) + " failed: " + error_text(error));
+    if (const std::string fault = connection_fault(ready.fd); !fault.empty())
+      throw Error("connecting to " + who(peer) + " failed: " + fault);
     if (security_) called.calling.encrypt(*security_, peer);
     called.shakes_hands = true;
   }
@@ -235,7 +228,7 @@ void Connector::accept_strangers(std::uint64_t now_ns) {
     Descriptor socket(
         accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
-    tune(socket.get());
+    tune(socket);
     if (strangers_.size() >= kMaxStrangers + missing_) strangers_.erase(strangers_.begin());
     Stranger& stranger = strangers_.emplace_back();
     stranger.wire = Wire(std::move(socket));

@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
+#include "fabric/rendezvous/address.hpp"
 #include "fabric/rendezvous/local_address.hpp"
 
 namespace dunlin::tcp {
 namespace {
-
-using rendezvous::SocketAddress;
 
 struct EndpointHead {
   std::array<char, 8> magic{'D', 'N', 'L', 'N', 'T', 'C', 'P', '1'};
@@ -27,65 +20,16 @@ static_assert(sizeof(EndpointHead) == 16);
 /// How many calls may wait to be accepted, besides one for each member.
 constexpr int kOtherCallers = 64;
 
-socklen_t address_bytes(sa_family_t family) noexcept {
-  if (family == AF_INET) return sizeof(sockaddr_in);
-  return family == AF_INET6 ? sizeof(sockaddr_in6) : 0;
-}
-
-/// Sets the port to 0, so that the kernel chooses it.
-void forget_port(SocketAddress& at) noexcept {
-  if (at.address.ss_family == AF_INET)
-    reinterpret_cast<sockaddr_in&>(at.address).sin_port = 0;
-  else
-    reinterpret_cast<sockaddr_in6&>(at.address).sin6_port = 0;
-}
-
 /// Binds, listens, and notes the port. Returns 0, or errno.
 int listen_on(Listener& listener, int backlog) {
-  SocketAddress& at = listener.at;
-  Descriptor socket(checked(
-      ::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), "socket"));
+  const SocketAddress& at = listener.at;
+  Descriptor socket = new_stream_socket(at);
+  checked(socket.get(), "socket");
   if (bind(socket.get(), at.generic(), at.bytes) != 0) return errno;
   checked(listen(socket.get(), backlog), "listen");
-  at.bytes = sizeof at.address;
-  checked(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at.address), &at.bytes),
-          "getsockname");
+  listener.at = own_address_of(socket);
   listener.socket = std::move(socket);
   return 0;
-}
-
-/// The bytes of the host's address, without the port.
-std::span<const std::byte> host_of(const SocketAddress& at) noexcept {
-  if (at.address.ss_family == AF_INET) {
-    const auto& four = reinterpret_cast<const sockaddr_in&>(at.address).sin_addr;
-    return std::as_bytes(std::span(&four, 1));
-  }
-  const auto& six = reinterpret_cast<const sockaddr_in6&>(at.address).sin6_addr;
-  return std::as_bytes(std::span(&six, 1));
-}
-
-struct Interface {
-  std::string name;
-  std::string address;
-};
-
-std::vector<Interface> interfaces() {
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return {};
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> list(first, &freeifaddrs);
-  std::vector<Interface> found;
-  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
-    if ((one->ifa_flags & IFF_UP) == 0 || one->ifa_addr == nullptr) continue;
-    SocketAddress at;
-    at.bytes = address_bytes(one->ifa_addr->sa_family);
-    if (at.bytes == 0) continue;
-    std::memcpy(&at.address, one->ifa_addr, at.bytes);
-    const std::string text = at.text();  // with port 0
-    std::string host = text.substr(0, text.rfind(':'));
-    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
-    found.push_back({one->ifa_name, host});
-  }
-  return found;
 }
 
 [[noreturn]] void throw_not_here(const std::string& what) {
@@ -102,11 +46,11 @@ struct Place {
 /// The address of an interface; IPv4 comes first, where an interface has both.
 Place place_on(const std::string& device) {
   std::string found;
-  for (const Interface& one : interfaces()) {
-    if (one.name != device) continue;
-    const bool is_first = found.empty() || (found.find(':') != std::string::npos &&
-                                            one.address.find(':') == std::string::npos);
-    if (is_first) found = one.address;
+  bool is_ipv4 = false;
+  for (const NetworkInterface& one : list_interfaces()) {
+    if (one.name != device || is_ipv4) continue;
+    is_ipv4 = one.at.address.ss_family == AF_INET;
+    if (found.empty() || is_ipv4) found = one.at.host();
   }
   if (found.empty())
     throw_not_here("there is no interface '" + device + "' that is up and has an address");
@@ -125,8 +69,8 @@ Place choose(const Choice& choice) {
 
 void check_on_device(const Choice& choice) {
   if (choice.device.empty() || choice.address.empty()) return;
-  for (const Interface& one : interfaces())
-    if (one.name == choice.device && one.address == choice.address) return;
+  for (const NetworkInterface& one : list_interfaces())
+    if (one.name == choice.device && one.at.host() == choice.address) return;
   throw_not_here("the interface '" + choice.device + "' does not have the address " +
                  choice.address);
 }
@@ -143,22 +87,15 @@ std::vector<std::byte> encode(const Endpoint& endpoint) {
 
 Endpoint decode(std::span<const std::byte> text, const std::string& who) {
   EndpointHead head;
-  Endpoint endpoint;
-  const bool fits = text.size() >= sizeof head + sizeof(sa_family_t) &&
-                    text.size() <= sizeof head + sizeof endpoint.at.address;
-  if (fits) {
-    std::memcpy(&head, text.data(), sizeof head);
-    endpoint.encrypts = head.encrypts == 1;
-    endpoint.at.bytes = static_cast<socklen_t>(text.size() - sizeof head);
-    std::memcpy(&endpoint.at.address, text.data() + sizeof head, endpoint.at.bytes);
-  }
-  const bool known = fits && head.magic == EndpointHead().magic && head.encrypts <= 1 &&
-                     endpoint.at.bytes == address_bytes(endpoint.at.address.ss_family);
+  if (text.size() < sizeof head) text = {};
+  if (!text.empty()) std::memcpy(&head, text.data(), sizeof head);
+  const auto at = text.empty() ? std::nullopt : ip_address_in(text.subspan(sizeof head));
+  const bool known = at && head.magic == EndpointHead().magic && head.encrypts <= 1;
   if (!known)
     throw Error(who +
                 " gives no address of the tcp fabric: do all members use the same fabric, and "
                 "the same version of Dunlin?");
-  return endpoint;
+  return {.at = *at, .encrypts = head.encrypts == 1};
 }
 
 std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
@@ -168,11 +105,6 @@ std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoin
       std::count_if(endpoints.begin(), endpoints.end(), [&](const std::vector<std::byte>& text) {
         return !text.empty() && same_host(decode(text, "a member").at, own);
       }));
-}
-
-bool same_host(const SocketAddress& one, const SocketAddress& other) noexcept {
-  return one.address.ss_family == other.address.ss_family &&
-         std::ranges::equal(host_of(one), host_of(other));
 }
 
 Listener listen_at(const Choice& choice, std::uint32_t members) {
@@ -190,14 +122,15 @@ Listener listen_at(const Choice& choice, std::uint32_t members) {
 }
 
 void listen_again(Listener& listener) {
-  forget_port(listener.at);
+  listener.at.set_port(0);  // the kernel chooses one
   if (const int error = listen_on(listener, kOtherCallers); error != 0)
     throw Error("listening again at " + listener.at.text() + " failed: " + error_text(error));
 }
 
 std::vector<std::string> list_networks() {
   std::vector<std::string> lines;
-  for (const Interface& one : interfaces()) lines.push_back(one.name + " " + one.address);
+  for (const NetworkInterface& one : list_interfaces())
+    lines.push_back(one.name + " " + one.at.host());
   return lines;
 }
 

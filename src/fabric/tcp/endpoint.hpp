@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "fabric/rendezvous/address.hpp"
+#include "fabric/socket_address.hpp"
 
 /// Where a member listens for its peers, and the endpoint address that it gives at the rendezvous:
 /// docs/formats/stream.md, "Over TCP".
 namespace dunlin::tcp {
 
 struct Endpoint {
-  rendezvous::SocketAddress at = {};
+  SocketAddress at = {};
   bool encrypts = false;
 };
 
@@ -22,9 +22,6 @@ struct Endpoint {
 /// this fabric.
 [[nodiscard]] Endpoint decode(std::span<const std::byte> text, const std::string& who);
 
-/// Whether two socket addresses have one host, whatever their ports.
-[[nodiscard]] bool same_host(const rendezvous::SocketAddress& one,
-                             const rendezvous::SocketAddress& other) noexcept;
 /// How many of the endpoints are on the host of endpoint `ours`, which counts, too; ranks without a
 /// member have an empty endpoint.
 [[nodiscard]] std::uint32_t count_on_this_host(std::span<const std::vector<std::byte>> endpoints,
@@ -38,7 +35,7 @@ struct Choice {
 };
 struct Listener {
   Descriptor socket;
-  rendezvous::SocketAddress at;
+  SocketAddress at;
   std::string why;  // "10.0.0.7:40112, from which 10.0.0.1:7700 is reached"
 };
 /// Listens at a port that the kernel chooses, for so many peers. If the address or interface does

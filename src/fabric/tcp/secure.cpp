@@ -7,32 +7,16 @@
 
 #include <openssl/bio.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
 #include <sys/socket.h>
 
-#include <dunlin/error.hpp>
-
 #include "fabric/rendezvous/crypto.hpp"
+#include "fabric/rendezvous/openssl.hpp"
 
 namespace dunlin::tcp {
 namespace {
 
 constexpr std::string_view kPairKeyLabel = "dunlin tcp 1: pre-shared key";
-constexpr std::string_view kSessionContext = "dunlin tcp";
-constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256";
-
-const unsigned char* raw(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-void check(bool good, const char* what) {
-  if (good) return;
-  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
-  ERR_clear_error();
-  throw Error(std::string(what) +
-              " failed in OpenSSL's libssl: " + (reason == nullptr ? "no reason given" : reason));
-}
+using openssl::check, openssl::FreeBy, openssl::raw;
 
 PairKey pair_key(const stream::Proof& of_lower, const stream::Proof& of_higher) {
   std::array<std::byte, 2 * stream::kProofBytes> both;
@@ -61,15 +45,12 @@ int send_quietly(BIO* bio, const char* bytes, int count) {
   return count;
 }
 
-struct FreeMethod {
-  void operator()(BIO_METHOD* method) const noexcept { BIO_meth_free(method); }
-};
-
 /// A method like that of OpenSSL's sockets, kernel TLS included, except for how it sends.
 const BIO_METHOD* quiet_socket() {
-  static const std::unique_ptr<BIO_METHOD, FreeMethod> method = [] {
+  static const std::unique_ptr<BIO_METHOD, FreeBy<BIO_meth_free>> method = [] {
     const BIO_METHOD* const usual = BIO_s_socket();
-    std::unique_ptr<BIO_METHOD, FreeMethod> made(BIO_meth_new(BIO_TYPE_SOCKET, "quiet socket"));
+    std::unique_ptr<BIO_METHOD, FreeBy<BIO_meth_free>> made(
+        BIO_meth_new(BIO_TYPE_SOCKET, "quiet socket"));
     const bool good = made != nullptr && BIO_meth_set_write(made.get(), send_quietly) == 1 &&
                       BIO_meth_set_read(made.get(), BIO_meth_get_read(usual)) == 1 &&
                       BIO_meth_set_puts(made.get(), BIO_meth_get_puts(usual)) == 1 &&
@@ -82,25 +63,6 @@ const BIO_METHOD* quiet_socket() {
   return method.get();
 }
 
-struct FreeSession {
-  void operator()(SSL_SESSION* session) const noexcept { SSL_SESSION_free(session); }
-};
-
-/// Makes the key what OpenSSL wants: a session that seems to have ended before this one.
-SSL_SESSION* session_with(const PairKey& key, SSL* connection) {
-  constexpr std::array<unsigned char, 2> kAes128GcmSha256{0x13, 0x01};
-  const SSL_CIPHER* const cipher = SSL_CIPHER_find(connection, kAes128GcmSha256.data());
-  std::unique_ptr<SSL_SESSION, FreeSession> made(SSL_SESSION_new());
-  const bool good =
-      made != nullptr && cipher != nullptr &&
-      SSL_SESSION_set1_master_key(made.get(), reinterpret_cast<const unsigned char*>(key.data()),
-                                  key.size()) == 1 &&
-      SSL_SESSION_set_cipher(made.get(), cipher) == 1 &&
-      SSL_SESSION_set1_id_context(made.get(), raw(kSessionContext), kSessionContext.size()) == 1 &&
-      SSL_SESSION_set_protocol_version(made.get(), TLS1_3_VERSION) == 1;
-  return good ? made.release() : nullptr;
-}
-
 const Security& security_of(SSL* connection) {
   return *static_cast<const Security*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(connection)));
 }
@@ -111,7 +73,7 @@ int offer_pair_key(SSL* connection, const EVP_MD*, const unsigned char** identit
   const PairKey* const key = security_of(connection).find(own);
   *identity = raw(own);
   *bytes = own.size();
-  *made = key == nullptr ? nullptr : session_with(*key, connection);
+  *made = key == nullptr ? nullptr : openssl::session_with(*key, connection);
   return *made == nullptr ? 0 : 1;
 }
 
@@ -121,7 +83,7 @@ int find_pair_key(SSL* connection, const unsigned char* identity, std::size_t by
   const PairKey* const key =
       security_of(connection).find({reinterpret_cast<const char*>(identity), bytes});
   if (key == nullptr) return 1;
-  *made = session_with(*key, connection);
+  *made = openssl::session_with(*key, connection);
   return *made == nullptr ? 0 : 1;
 }
 
@@ -131,26 +93,15 @@ constexpr std::size_t kReadAheadBytes = std::size_t{1} << 17;
 
 void Security::Free::operator()(ssl_ctx_st* context) const noexcept { SSL_CTX_free(context); }
 
-Security::Security(Rank rank) : rank_(rank), context_(SSL_CTX_new(TLS_method())) {
-  check(context_ != nullptr, "making a TLS context");
+Security::Security(Rank rank) : rank_(rank), context_(openssl::new_context()) {
   SSL_CTX* const context = context_.get();
-  check(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
-            SSL_CTX_set_ciphersuites(context, kCiphers) == 1 &&
-            SSL_CTX_set_num_tickets(context, 0) == 1 &&
-            SSL_CTX_set_session_id_context(context, raw(kSessionContext),
-                                           static_cast<unsigned int>(kSessionContext.size())) == 1,
-        "preparing for a pre-shared key");
+  openssl::use_pre_shared_key(context, offer_pair_key, find_pair_key);
   SSL_CTX_set_options(context, SSL_OP_ENABLE_KTLS | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   // OpenSSL reads several records with one call, instead of each with two.
   SSL_CTX_set_read_ahead(context, 1);
   SSL_CTX_set_default_read_buffer_len(context, kReadAheadBytes);
-  // Without a CA, no certificate is accepted: a peer without the key gets nowhere.
-  SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_app_data(context, this);
-  SSL_CTX_set_psk_use_session_callback(context, offer_pair_key);
-  SSL_CTX_set_psk_find_session_callback(context, find_pair_key);
 }
 
 Security::~Security() {

@@ -20,7 +20,7 @@ struct ssl_ctx_st;
 struct ssl_st;
 
 /// TLS 1.3 on the connections of a group that encrypts, from OpenSSL's libssl; no other file here
-/// knows it.
+/// includes it.
 ///  TCP-E1  Each pair of members has a pre-shared key of its own, derived from the two proofs that
 ///      its ends show each other (STR-S7). The proofs are derived from the random key that the
 ///      rendezvous has given only to the members. Each connection has an ephemeral key exchange

@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include <sys/epoll.h>
-
 #include "fabric/system.hpp"
 
 namespace dunlin::tcp {
@@ -101,10 +99,9 @@ void TcpTransport::watch_calls() {
   if (epoll_ < 0 || !connector_.listens()) return;
   if (!calls_) {
     calls_.emplace();
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = UINT64_MAX;  // no rank
-    checked(epoll_ctl(epoll_, EPOLL_CTL_ADD, calls_->get(), &event), "watching for newcomers");
+    constexpr epoll_data_t kNoRank{.u64 = UINT64_MAX};
+    checked(watch_in(epoll_, EPOLL_CTL_ADD, calls_->get(), EPOLLIN, kNoRank),
+            "watching for newcomers");
   }
   calls_->set(connector_.awaited());
 }
@@ -284,11 +281,9 @@ void TcpTransport::close(Rank peer) noexcept {
 // --- waiting -------------------------------------------------------------------------------------
 
 int TcpTransport::watch_socket(Connection& connection, bool room, int operation) noexcept {
-  epoll_event event{};
-  event.events = room ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  event.data.u64 = connection.peer;
   connection.watches_room = room;
-  return epoll_ctl(epoll_, operation, connection.wire.descriptor(), &event);
+  return watch_in(epoll_, operation, connection.wire.descriptor(),
+                  room ? EPOLLIN | EPOLLOUT : EPOLLIN, {.u64 = connection.peer});
 }
 
 void TcpTransport::watch(int epoll) {

@@ -134,19 +134,6 @@ Network choose_network(const Choice& choice) {
   return {*fitting.front(), std::move(why), prepare_for_children()};
 }
 
-bool same_host(std::span<const std::byte> one, std::span<const std::byte> other) {
-  if (one.size() != other.size()) return false;
-  const auto alike = [&](std::size_t from, std::size_t bytes) {
-    return one.size() >= from + bytes &&
-           std::equal(one.begin() + static_cast<std::ptrdiff_t>(from),
-                      one.begin() + static_cast<std::ptrdiff_t>(from + bytes),
-                      other.begin() + static_cast<std::ptrdiff_t>(from));
-  };
-  if (one.size() == sizeof(sockaddr_in))
-    return alike(offsetof(sockaddr_in, sin_addr), sizeof(in_addr));
-  return alike(offsetof(sockaddr_in6, sin6_addr), sizeof(in6_addr));
-}
-
 Traits examine(ibv_context& device, std::uint8_t port) {
   Traits traits;
   if (ibv_query_device(&device, &traits.limits) != 0)

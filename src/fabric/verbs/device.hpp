@@ -35,9 +35,6 @@ struct Network {
 /// Throws Error that lists the devices if there is no such device.
 [[nodiscard]] Network choose_network(const Choice& choice);
 
-/// Whether two endpoint addresses (of sockets) are on one host: then they differ only in the port.
-[[nodiscard]] bool same_host(std::span<const std::byte> one, std::span<const std::byte> other);
-
 /// The differences between devices that matter here.
 struct Traits {
   std::string kind;          // "RoCE", "iWARP", "InfiniBand"

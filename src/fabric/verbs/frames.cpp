@@ -2,8 +2,6 @@
 #include <cstring>
 #include <utility>
 
-#include <sys/epoll.h>
-
 #include "fabric/verbs/verbs_transport.hpp"
 
 namespace dunlin::verbs {
@@ -351,11 +349,8 @@ void VerbsTransport::give_back_closed() noexcept {
 }
 
 void VerbsTransport::watch(int epoll) {
-  for (const int descriptor : {channel_->fd, events_->fd}) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    checked(epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event), "watching the device");
-  }
+  for (const int descriptor : {channel_->fd, events_->fd})
+    checked(watch_in(epoll, EPOLL_CTL_ADD, descriptor, EPOLLIN), "watching the device");
 }
 
 /// Asks to be told of the next completion, and checks whether one came before that.

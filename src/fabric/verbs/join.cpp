@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "fabric/join/network.hpp"
+#include "fabric/socket_address.hpp"
 #include "fabric/stream/network_entry.hpp"
 #include "fabric/stream/network_join.hpp"
 #include "fabric/stream/network_rendezvous.hpp"

@@ -1,4 +1,4 @@
-#include "fabric/page_schedule.hpp"
+#include "segment/page_schedule.hpp"
 
 #include <gtest/gtest.h>
 
