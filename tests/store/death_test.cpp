@@ -12,7 +12,7 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 
 /// Members that die in the middle of a change, at each moment of it.
 namespace dunlin {

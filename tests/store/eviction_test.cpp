@@ -14,7 +14,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 #include "support/rounds.hpp"
 
@@ -263,8 +263,7 @@ TEST(Eviction, TheSlabsOfADeadMemberComeBack) {
   const std::string value(200, 'v');
   for (std::uint64_t key = 0; key < 2'500; ++key) mortals.put(2, std::to_string(key), value);
   mortals.world.crash(2);
-  EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].members->contains(2); },
-                                      10'000'000'000));
+  mortals.until_gone(2);
   const std::string larger(3'000, 'w');
   for (std::uint64_t key = 0; key < 500; ++key)
     mortals.put(1, "after" + std::to_string(key), larger);
@@ -359,7 +358,7 @@ TEST(Eviction, TakesNoPartOfATransactionBackWhileAMemberDies) {
           std::make_unique<PairWriter>(mortals.at(rank), seed * 31 + rank, seen));
       writer.name(rank);
       mortals.world.detach_all(rank);
-      mortals.world.attach(rank, [&writer, &progress = *mortals.nodes[rank].progress] {
+      mortals.world.attach(rank, [&writer, &progress = mortals.member(rank).progress] {
         return progress.poll() + writer.step();
       });
     }

@@ -8,8 +8,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/growing.hpp"
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 
 /// Memory that nothing uses is there for whoever wants it, in stores that do not evict (REM-17).
@@ -109,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(OnAll, RoomOnStores, testing::ValuesIn(test::store_back
 TEST(StoreRoom, JoinersThatSetEraseAndLeaveTakeNothingWithThem) {
   test::Growing group(3, sim::profile("ib100"), scarce_store());
   for (Rank late = test::kFounders; late < test::kFounders + 3; ++late) {
-    test::LateMember& joiner = group.join(late);
+    test::StoreMember& joiner = group.join(late);
     for (const std::size_t size : kSizes)
       for (int key = 0; key < 6; ++key) {
         const std::string name = "key " + std::to_string(key);
@@ -123,7 +122,7 @@ TEST(StoreRoom, JoinersThatSetEraseAndLeaveTakeNothingWithThem) {
   }
   group.world.run_for(1'000 * kMillisecondNs);
   for (Rank rank = 0; rank < test::kFounders; ++rank)
-    EXPECT_LE(group.at(rank).store.statistics().memory_held, 2U << 16) << rank;
+    EXPECT_LE(group.at(rank).statistics().memory_held, 2U << 16) << rank;
 }
 
 TEST(StoreRoom, TheSlabsOfTheDeadServeOthers) {
@@ -134,8 +133,7 @@ TEST(StoreRoom, TheSlabsOfTheDeadServeOthers) {
     EXPECT_EQ(mortals.end_of(erase), Status::ok);
   }
   mortals.world.crash(3);
-  EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].members->contains(3); },
-                                      10'000 * kMillisecondNs));
+  mortals.until_gone(3);
   for (const std::size_t size : kSizes) {
     mortals.put(1, "of another", std::string(size, 'w'));
     EXPECT_EQ(mortals.get(2, "of another").size(), size);

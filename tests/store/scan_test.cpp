@@ -9,7 +9,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/joining.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 
 /// Scans of indexes that are nearly empty: an empty region costs no step, and hides no key.
@@ -125,11 +125,11 @@ TEST(ScanOfFewInSimulator, ReturnsEachKeyOnceWhileTheyMove) {
     test::Joining members(options);
     members.fill(25);
     members.join(test::kLate);
-    auto take = members.at(test::kLate).store.take_keys();
+    auto take = members.at(test::kLate).take_keys();
     EXPECT_EQ(members.scanned(2, pause), members.expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(members.end_of(take), Status::ok);
     EXPECT_EQ(members.scanned(2), members.expected) << "STO-M2: pause " << pause;
-    auto leave = members.at(1).store.leave();
+    auto leave = members.at(1).leave();
     EXPECT_EQ(members.scanned(test::kLate, pause), members.expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(members.end_of(leave), Status::ok);
     EXPECT_EQ(members.scanned(0), members.expected) << "STO-M2: pause " << pause;

@@ -14,7 +14,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/two_copies.hpp"
+#include "store/sim_members.hpp"
 #include "support/fresh_group.hpp"
 #include "support/rounds.hpp"
 
