@@ -324,8 +324,8 @@ TEST(PooledValuesInSimulator, AreReadAnewIfTheirBlockWasUsedMeanwhile) {
     while (maps[0]->home_of(other) != 1) ++other;
     std::uint64_t value = 0;
     const auto assign = [&](std::uint64_t to) {
-      auto call = maps[2]->assign(to, PoolWords(1000, to * 1000 + ++value));
-      EXPECT_EQ(cluster.end_of(call), Status::ok);
+      EXPECT_EQ(cluster.end_of(maps[2]->assign(to, PoolWords(1000, to * 1000 + ++value))),
+                Status::ok);
     };
     assign(key);
     assign(other);

@@ -20,7 +20,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -30,9 +29,7 @@ std::string text_of(const View& view) {
   return text;
 }
 
-struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct GroupOfProcesses : test::OnBackends {
   std::string name = fresh_group();
   std::uint32_t members = 3;
   std::uint32_t silence_timeout_ms = 0;
@@ -70,8 +67,7 @@ struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, GroupOfProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), GroupOfProcesses);
 
 TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
   const std::vector<std::string> views{"view 2: 1 2", "view 2: 0 2", "view 2: 0 1"};

@@ -25,7 +25,6 @@ namespace {
 using test::ClusterFixture;
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -90,9 +89,7 @@ struct Held {
   }
 };
 
-struct JoinsAndLeavesOfProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct JoinsAndLeavesOfProcesses : test::OnBackends {
   static constexpr std::uint32_t kFounders = 2;
   static constexpr std::uint64_t kFirst = 10;  // joins, before it is counted
   /// With fewer joins, what a process keeps of its first ones counts for too much.
@@ -106,8 +103,7 @@ struct JoinsAndLeavesOfProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, JoinsAndLeavesOfProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), JoinsAndLeavesOfProcesses);
 
 /// Over shm a member keeps a table of 33 KB for each rank, and gives mappings back one after the
 /// other.

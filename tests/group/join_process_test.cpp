@@ -21,7 +21,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -81,9 +80,7 @@ class Diary {
   std::string text_;
 };
 
-struct JoiningProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct JoiningProcesses : test::OnBackends {
   static constexpr std::uint32_t kNodes = 4;  // in the end
   std::string name = fresh_group();
   std::uint32_t silence_timeout_ms = 0;
@@ -114,8 +111,7 @@ struct JoiningProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, JoiningProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), JoiningProcesses);
 
 TEST_P(JoiningProcesses, TakeThePlaceOfOneThatWasKilled) {
   std::vector<Process> all;

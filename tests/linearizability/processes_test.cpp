@@ -168,8 +168,7 @@ struct LinearizableProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, LinearizableProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), LinearizableProcesses);
 
 TEST_P(LinearizableProcesses, GetAndPutThoughOneIsKilled) {
   const std::string group = test::fresh_group();

@@ -1,14 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <dunlin/group.hpp>
+#include <dunlin/group_members.hpp>
+#include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
 #include "support/cluster.hpp"
+#include "support/process.hpp"
 
 /// Members of one space, all polled by the test's own thread, on whatever fabric.
 namespace dunlin::test {
@@ -46,6 +52,36 @@ class Spaces : public Cluster<SegmentSpace, SpaceOptions> {
 using SpaceBackend = ClusterBackend<Spaces>;
 
 inline std::vector<SpaceBackend> space_backends() { return cluster_backends<Spaces>(); }
+
+/// A member of three processes that share spaces.
+struct SpaceMember {
+  SpaceMember(const NodeBackend& backend, const std::string& group_name, Rank rank)
+      : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
+
+  std::unique_ptr<Fabric> fabric;
+  Group group{*fabric};
+  GroupMembers members{group};
+  remote::Progress progress{*fabric, members};
+  SegmentSpace space{progress, {.pool_bytes = 1 << 16}};
+};
+
+struct OnSpacesOfProcesses : OnBackends {
+  using Body = std::function<int(SpaceMember&, Parent&)>;
+  [[nodiscard]] Process start(Rank rank, const Body& body) const {
+    return Process([=, this](Parent& parent) {
+      SpaceMember member(GetParam(), name, rank);
+      return body(member, parent);
+    });
+  }
+  /// Serves the others until the parent kills this process.
+  [[nodiscard]] Process start_serving(Rank rank) const {
+    return start(rank, [](SpaceMember& member, Parent&) {
+      run(member.space);
+      return 0;
+    });
+  }
+  std::string name = fresh_group();
+};
 
 struct OnSpaces : testing::TestWithParam<SpaceBackend> {
   void start(std::uint32_t members, const SpaceOptions& options = {}) {

@@ -137,8 +137,7 @@ TEST(StoreCopies, NoGetReturnsWhatTheHomeThatIsGoneStillHas) {
     mortals.world.slow(1, slow);
     mortals.until_gone(2);
     if (mortals.member(1).progress.contains(2)) ++knew_later;
-    auto put = mortals.at(0).put(key, "new");
-    EXPECT_EQ(mortals.end_of(put), Status::ok);
+    EXPECT_EQ(mortals.end_of(mortals.at(0).put(key, "new")), Status::ok);
     EXPECT_FALSE(mortals.member(1).progress.contains(2)) << "STO-C2: it may ask the former home";
     EXPECT_EQ(mortals.get(1, key), "new") << "STO-C2: slow " << slow;
     if (testing::Test::HasFailure()) return;
@@ -167,8 +166,7 @@ TEST(StoreCopies, AKeyThatIsInsertedAmidADeathGetsItsSecondCopy) {
 TEST(StoreCopies, ATimeToLiveEndsAtTheHomeThatTakesOver) {
   Mortals mortals(3, 3, Mortals::network(), two_copies());
   const std::string key = mortals.key_at(2);
-  auto put = mortals.at(0).put(key, "value", 200'000'000);
-  EXPECT_EQ(mortals.end_of(put), Status::ok);
+  EXPECT_EQ(mortals.end_of(mortals.at(0).put(key, "value", 200'000'000)), Status::ok);
   mortals.world.crash(2);
   EXPECT_EQ(mortals.get(1, key), "value");
   mortals.world.run_for(220'000'000);
@@ -188,8 +186,7 @@ TEST(StoreCopies, RefusesWhatItDoesNotOffer) {
 // --- on each fabric ------------------------------------------------------------------------------
 
 struct CopiesOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, CopiesOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), CopiesOnStores);
 
 TEST_P(CopiesOnStores, CallsReturnWhatTheyReturnWithOneCopy) {
   StoreOptions options = test::small_store();

@@ -1,15 +1,9 @@
-#include <array>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
 #include "store/sim_members.hpp"

@@ -228,8 +228,7 @@ TEST_P(EvictionOnStores, ZipfGetsHitAlmostAsOftenAsWithExactLru) {
   EXPECT_GE(hits * 100, of_lru * 95);
 }
 
-INSTANTIATE_TEST_SUITE_P(OnAll, EvictionOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), EvictionOnStores);
 
 TEST(Eviction, AHomeThatMakesNoRoomIsWaitedForNoLongerThanAllowed) {
   static constexpr std::uint64_t kWaitNs = 300'000'000;
@@ -246,8 +245,7 @@ TEST(Eviction, AHomeThatMakesNoRoomIsWaitedForNoLongerThanAllowed) {
   std::uint64_t began_ns = 0;
   for (; key < 10'000 && status == Status::ok; ++key) {
     began_ns = stores.world.now_ns();
-    auto put = stores[1].put(key, value);
-    status = stores.end_of(put);
+    status = stores.end_of(stores[1].put(key, value));
   }
   EXPECT_EQ(remote::describe(status), remote::describe(Status::no_room)) << "STO-V4";
   const std::uint64_t waited_ns = stores.world.now_ns() - began_ns;

@@ -29,8 +29,8 @@ struct Full : Joining {
     options.memory_bytes = 16 << 20;  // of those that join
     for (int key = 0; key < keys; ++key) {
       std::string value = std::string(kLargeBytes, 'v') + name_of(key);
-      auto put = at(0).store.put(name_of(key), value);
-      if (end_of(put) == Status::ok) expected[name_of(key)] = std::move(value);
+      if (end_of(at(0).put(name_of(key), value)) == Status::ok)
+        expected[name_of(key)] = std::move(value);
     }
   }
 };

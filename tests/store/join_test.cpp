@@ -289,8 +289,8 @@ TEST(StoreJoin, WithoutRoomNothingIsLostAndItGoesOn) {
   // The index of the home grows, and the other member has not been told of the chains that moved.
   const std::uint64_t splits = members.at(0).statistics().splits;
   for (int key = 300; key < 900; ++key) {
-    auto put = members.at(0).put(name_of(key), "small");
-    if (members.end_of(put) == Status::ok) members.expected[name_of(key)] = "small";
+    if (members.end_of(members.at(0).put(name_of(key), "small")) == Status::ok)
+      members.expected[name_of(key)] = "small";
   }
   members.world.run_for(30'000'000);
   EXPECT_GT(members.at(0).statistics().splits, splits);

@@ -162,9 +162,7 @@ class Writer {
   std::unique_ptr<StoreOperation> leave_;
 };
 
-struct StoreKills : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-};
+struct StoreKills : test::OnBackends {};
 
 /// The processes of a store. The parent.
 class Killing {
@@ -263,8 +261,7 @@ TEST_P(StoreKills, NothingIsLostThatWasPutWhileAHomeLeaves) {
   std::cout << kills << " kills and " << leaves << " leaves amid " << puts << " puts\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(On, StoreKills, testing::ValuesIn(test::backends()),
-                         [](const auto& one) { return one.param.name; });
+DUNLIN_RUN_ON(test::backends(), StoreKills);
 
 }  // namespace
 }  // namespace dunlin

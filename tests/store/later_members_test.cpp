@@ -27,7 +27,6 @@ namespace {
 using remote::Status;
 using test::contains;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 using test::what_is_thrown_by;
@@ -111,8 +110,7 @@ TEST(StoreLaterMembers, HearThatAFounderIsGone) {
   members.world.crash(2);
   ASSERT_TRUE(members.world.run_until([&] { return !late.progress.contains(2); }, 10'000'000'000));
   for (std::uint32_t i = 0; i < 20; ++i) {
-    auto op = members.at(kFounders).put(std::to_string(i), "value");
-    const Status status = members.end_of(op);
+    const Status status = members.end_of(members.at(kFounders).put(std::to_string(i), "value"));
     EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
     ++(status == Status::ok ? kept : lost);
   }
@@ -162,8 +160,7 @@ TEST(StoreLaterMembers, AgreeWithTheFoundersOnHowManyMayCome) {
   members.world.on(
       kFounders, [&] { late.member = std::make_unique<Member>(std::move(late.group), kMost + 1); });
   ASSERT_TRUE(members.world.run_until([&] { return late.member != nullptr; }, 10'000'000'000));
-  auto op = late.member->store.put("key", "value");
-  EXPECT_EQ(members.end_of(op), Status::refused);
+  EXPECT_EQ(members.end_of(late.member->store.put("key", "value")), Status::refused);
   members.put(0, "key", "value");
 }
 
@@ -195,8 +192,7 @@ TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
 
 // --- real processes ------------------------------------------------------------------------------
 
-struct StoreJoins : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+struct StoreJoins : test::OnBackends {
   [[nodiscard]] test::NodeSpec node(Rank rank) const {
     return {.group = name, .nodes = kFounders, .rank = rank, .silence_timeout_ms = 0};
   }
@@ -325,8 +321,7 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
   for (Process& founder : founders) founder.kill();
 }
 
-INSTANTIATE_TEST_SUITE_P(On, StoreJoins, testing::ValuesIn(test::backends()),
-                         [](const auto& one) { return one.param.name; });
+DUNLIN_RUN_ON(test::backends(), StoreJoins);
 
 }  // namespace
 }  // namespace dunlin

@@ -112,8 +112,7 @@ TEST_P(StoreLeave, TimesToLiveMove) {
   for (const Rank home : {Rank{0}, Rank{1}}) {  // 1 may have the second copy, or the first one
     Members members;
     const std::string key = members.key_at(home);
-    auto put = members.at(0).put(key, "value", 400'000'000);
-    EXPECT_EQ(members.end_of(put), Status::ok);
+    EXPECT_EQ(members.end_of(members.at(0).put(key, "value", 400'000'000)), Status::ok);
     EXPECT_EQ(members.leave(1), Status::ok);
     EXPECT_EQ(members.get(1, key), "value");
     if (has_copies()) members.world.crash(members.at(5).home_of(key));
@@ -199,8 +198,8 @@ TEST(StoreLeave, WithoutRoomAtTheOtherHomeEndsAndCallsGoOn) {
   for (int key = 0; key < 400; ++key) {
     // By the member that leaves: it has the slabs in which there will be room.
     const std::string value = std::string(4'000, 'v') + name_of(key);
-    auto put = mortals.at(1).put(name_of(key), value);
-    if (mortals.end_of(put) == Status::ok) mortals.expected[name_of(key)] = value;
+    if (mortals.end_of(mortals.at(1).put(name_of(key), value)) == Status::ok)
+      mortals.expected[name_of(key)] = value;
   }
   EXPECT_EQ(mortals.leave(1), Status::no_room);
   mortals.expect_gets(0, "STO-M1");

@@ -78,8 +78,8 @@ TEST(StoreMoves, WithoutRoomAtAnotherHomeEndsAndGoesOnWithRoom) {
   CopiedMortals members(4, 3, options);
   for (int key = 0; key < 400; ++key) {
     const std::string value = std::string(4'000, 'v') + name_of(key);
-    auto put = members.at(static_cast<Rank>(key % 3)).put(name_of(key), value);
-    const Status status = members.end_of(put);
+    const Status status =
+        members.end_of(members.at(static_cast<Rank>(key % 3)).put(name_of(key), value));
     EXPECT_TRUE(status == Status::ok || status == Status::no_room) << remote::describe(status);
     if (status == Status::ok) members.expected[name_of(key)] = value;
   }
@@ -110,8 +110,8 @@ TEST(StoreMoves, WithoutRoomADeathLosesNothing) {
     CopiedMortals members(4, 3, options);
     for (int key = 0; key < 400; ++key) {
       const std::string value = std::string(4'000, 'v') + name_of(key);
-      auto put = members.at(3).put(name_of(key), value);
-      if (members.end_of(put) == Status::ok) members.expected[name_of(key)] = value;
+      if (members.end_of(members.at(3).put(name_of(key), value)) == Status::ok)
+        members.expected[name_of(key)] = value;
     }
     EXPECT_EQ(members.leave(1), Status::no_room);
     members.world.crash(dies);

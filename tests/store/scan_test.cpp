@@ -115,8 +115,7 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
   for (std::uint64_t key = 0; key < kStay; ++key) EXPECT_EQ(seen[key], 1) << "STO-10: " << key;
 }
 
-INSTANTIATE_TEST_SUITE_P(OnAll, ScanOfFew, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), ScanOfFew);
 
 TEST(ScanOfFewInSimulator, ReturnsEachKeyOnceWhileTheyMove) {
   StoreOptions options = test::roomy_store();

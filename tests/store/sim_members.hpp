@@ -129,6 +129,7 @@ class Mortals {
         << states();
     return operation.status();
   }
+  remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
   std::string states() {
     std::string text;
     for (const Node& node : nodes)
@@ -142,8 +143,7 @@ class Mortals {
     return op.found() ? std::string(op.text()) : "-";
   }
   void put(Rank by, std::string_view key, std::string_view value) {
-    auto op = at(by).put(key, value);
-    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+    EXPECT_EQ(remote::describe(end_of(at(by).put(key, value))), "done") << key;
   }
   /// The values of these keys at one moment.
   std::vector<std::string> get_at_once(Rank by, const std::vector<std::string>& keys) {
@@ -166,8 +166,7 @@ class Mortals {
     return values;
   }
   void erase(Rank by, const std::string& key) {
-    auto op = at(by).erase(key);
-    EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
+    EXPECT_EQ(remote::describe(end_of(at(by).erase(key))), "done") << key;
     expected.erase(key);
   }
   void change(Rank by, int key, const std::string& text) {
@@ -200,14 +199,8 @@ class Mortals {
     } while (cursor != 0);
     return all;
   }
-  remote::Status take_keys(Rank by) {
-    auto take = at(by).take_keys();
-    return end_of(take);
-  }
-  remote::Status leave(Rank by) {
-    auto leaves = at(by).leave();
-    return end_of(leaves);
-  }
+  remote::Status take_keys(Rank by) { return end_of(at(by).take_keys()); }
+  remote::Status leave(Rank by) { return end_of(at(by).leave()); }
   /// The lowest rank of the first `most` that has given keys away; `most` if none has.
   Rank giver(Rank most) {
     Rank gave = 0;

@@ -18,8 +18,7 @@ using test::contains;
 using test::what_is_thrown_by;
 
 struct Stores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(On, Stores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), Stores);
 
 TEST_P(Stores, WhatOneMemberPutsAllGet) {
   start(3);
@@ -60,8 +59,7 @@ TEST_P(Stores, BehavesAsAStandardMapDoes) {
         break;
       }
       case 2: {
-        auto op = at(by).replace(key, bytes(value));
-        EXPECT_EQ(ended(op).changed(), there);
+        EXPECT_EQ(ended(at(by).replace(key, bytes(value))).changed(), there);
         if (there) model[key] = value;
         break;
       }
@@ -103,8 +101,7 @@ TEST_P(Stores, ValuesHaveAnyLengthUpToAMegabyte) {
   auto op = at(0).put("key", std::string(kMaxStoreValueBytes + 1, 'x'));
   EXPECT_EQ(cluster->end_of(op), Status::too_long);
   EXPECT_EQ(remote::describe(op.status(), "store"), "it has more bytes than the store takes");
-  auto long_key = at(0).get(std::string(kMaxStoreKeyBytes + 1, 'x'));
-  EXPECT_EQ(cluster->end_of(long_key), Status::too_long);
+  EXPECT_EQ(cluster->end_of(at(0).get(std::string(kMaxStoreKeyBytes + 1, 'x'))), Status::too_long);
   EXPECT_FALSE(put(0, std::string(kMaxStoreKeyBytes, 'x'), "longest key"));
   EXPECT_EQ(get(1, std::string(kMaxStoreKeyBytes, 'x')), "longest key");
 }
@@ -170,8 +167,7 @@ TEST_P(Stores, AFullStoreSaysSoAndGoesOn) {
   std::uint64_t keys = 0;
   Status status = Status::ok;
   for (; keys < 5'000 && status == Status::ok; ++keys) {
-    auto op = at(0).put(keys, value);
-    status = cluster->end_of(op);
+    status = cluster->end_of(at(0).put(keys, value));
     if (status != Status::ok) break;
   }
   EXPECT_EQ(status, Status::no_room);

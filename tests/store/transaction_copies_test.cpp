@@ -48,8 +48,7 @@ std::string value_for(int key) { return std::string(static_cast<std::size_t>(key
 // --- on each fabric ------------------------------------------------------------------------------
 
 struct TransactionsWithCopies : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(On, TransactionsWithCopies, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), TransactionsWithCopies);
 
 TEST_P(TransactionsWithCopies, ChangeSeveralKeysAtOnce) {
   start(3, two_copies());

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
 
@@ -39,12 +41,28 @@ struct NodeBackend {
 };
 
 [[nodiscard]] const std::vector<NodeBackend>& backends();
+/// The one of this name.
+[[nodiscard]] const NodeBackend& backend_of(const std::string& name);
+/// Those of these names.
+[[nodiscard]] std::vector<NodeBackend> backends_of(const std::vector<std::string>& names);
 
 /// How long a test waits before it calls something hung; no figure that is hoped for.
 inline constexpr std::uint32_t kPatienceMs = 120'000;
 
-}  // namespace dunlin::test
-
 /// The first line of a test's SetUp().
 #define DUNLIN_SKIP_WITHOUT(backend) \
   if (const std::string why = (backend).why_not(); !why.empty()) GTEST_SKIP() << why
+
+/// A suite whose tests run on each backend of a table:
+///
+///     struct Joins : test::OnBackends {};
+///     DUNLIN_RUN_ON(test::backends(), Joins);
+struct OnBackends : testing::TestWithParam<NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+};
+
+}  // namespace dunlin::test
+
+#define DUNLIN_RUN_ON(table, Suite)                             \
+  INSTANTIATE_TEST_SUITE_P(On, Suite, testing::ValuesIn(table), \
+                           [](const auto& one) { return one.param.name; })
