@@ -5,9 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
 
@@ -159,13 +156,8 @@ TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
 }
 
 /// Members of a group, which goes on when one of them dies.
-struct CheckedMember {
-  explicit CheckedMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct CheckedMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers,
                                             {.name = "map", .slots = 9, .checked = true}};
 };

@@ -14,6 +14,7 @@
 #include <dunlin/container.hpp>
 
 #include "support/cluster.hpp"
+#include "support/group_member.hpp"
 
 /// Members that share containers, all polled by the test's own thread, on whatever fabric.
 namespace dunlin::test {
@@ -22,6 +23,11 @@ using ContainerCluster = Cluster<Containers, ContainersOptions>;
 using SimContainers = SimCluster<ContainerCluster>;
 using RealContainers = RealCluster<ContainerCluster>;
 using ContainerBackend = ClusterBackend<ContainerCluster>;
+
+struct ContainerMember : GroupMember {
+  explicit ContainerMember(Fabric& fabric) : GroupMember(fabric) {}
+  Containers containers{progress};
+};
 
 /// A fabric, with a style.
 struct ContainerCase {

@@ -6,9 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
 
@@ -238,13 +235,8 @@ TEST(GrowingMapErrors, APartThatCannotGrowIsFullAndSaysWhy) {
 }
 
 /// A member of a group, which goes on when one of them dies.
-struct GrowingMember {
-  explicit GrowingMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct GrowingMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 2, .grow_to = 64}};
 };
 

@@ -7,9 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
 
@@ -182,13 +179,8 @@ TEST_P(Scans, AreCheckedAsFindsAre) {
 }
 
 /// A member of a group, which goes on when one of them dies.
-struct ScanningMember {
-  explicit ScanningMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct ScanningMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 30}};
 };
 

@@ -81,9 +81,9 @@ TEST_P(SegmentFence, AMemberThatLeavesGivesItsLockAndLivesOn) {
     if (!member.space.lock(key).outcome(kFencePatienceNs).ok()) return 1;
     parent.send_line(std::to_string(key.value));
     static_cast<void>(parent.receive_line());
-    member.group.leave();
+    member.member.group.leave();
     if (!run_until(
-            member.group, [&] { return member.group.ended(); }, test::kPatienceMs))
+            member.member.group, [&] { return member.member.group.ended(); }, test::kPatienceMs))
       return 2;
     parent.send_line("left");
     return parent.receive_line() == "end" ? 0 : 3;

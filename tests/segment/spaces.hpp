@@ -8,12 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
 #include "support/cluster.hpp"
+#include "support/group_member.hpp"
 #include "support/process.hpp"
 
 /// Members of one space, all polled by the test's own thread, on whatever fabric.
@@ -59,10 +58,8 @@ struct SpaceMember {
       : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
 
   std::unique_ptr<Fabric> fabric;
-  Group group{*fabric};
-  GroupMembers members{group};
-  remote::Progress progress{*fabric, members};
-  SegmentSpace space{progress, {.pool_bytes = 1 << 16}};
+  GroupMember member{*fabric};
+  SegmentSpace space{member.progress, {.pool_bytes = 1 << 16}};
 };
 
 struct OnSpacesOfProcesses : OnBackends {

@@ -1,8 +1,6 @@
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -187,39 +185,6 @@ TEST(StoreCopies, RefusesWhatItDoesNotOffer) {
 
 struct CopiesOnStores : test::OnStores {};
 DUNLIN_RUN_ON(test::store_backends(), CopiesOnStores);
-
-TEST_P(CopiesOnStores, CallsReturnWhatTheyReturnWithOneCopy) {
-  StoreOptions options = test::small_store();
-  options.copies = 2;
-  start(3, options);
-  for (std::uint64_t key = 0; key < 150; ++key)
-    put(static_cast<Rank>(key % 3), key, std::string(key, 'v'));
-  for (std::uint64_t key = 0; key < 150; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 2), key), std::string(key, 'v'));
-    if (key % 3 == 0) {
-      EXPECT_TRUE(erase(1, key));
-    }
-    if (key % 3 == 1) {
-      EXPECT_TRUE(put(2, key, std::string(2'000, 'l')));
-    }
-  }
-  EXPECT_EQ(count(0), 100U);
-  std::map<std::uint64_t, int> seen;
-  for (Rank rank = 0; rank < 3; ++rank)
-    at(rank).for_each_local([&](const StoreEntry& entry) {
-      std::uint64_t key = 0;
-      std::memcpy(&key, entry.key.data(), sizeof key);
-      ++seen[key];
-    });
-  EXPECT_EQ(seen.size(), 100U);
-  for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
-  auto append = at(0).update(1, [](std::optional<std::span<const std::byte>> now) {
-    EXPECT_TRUE(now.has_value());
-    return StoreUpdate::erase();
-  });
-  EXPECT_TRUE(ended(append).changed());
-  EXPECT_EQ(get(2, 1), "-");
-}
 
 /// Members change keys of each other's at once: none waits for the others in a circle.
 TEST_P(CopiesOnStores, ChangesOfFewChainsAllEnd) {

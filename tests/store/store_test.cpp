@@ -34,53 +34,65 @@ TEST_P(Stores, WhatOneMemberPutsAllGet) {
 }
 
 TEST_P(Stores, BehavesAsAStandardMapDoes) {
-  start(2);
-  std::map<std::string, std::string> model;
-  std::mt19937_64 random(7);
-  const std::vector<std::size_t> lengths{0, 1, 15, 16, 60, 200, 900, 1500, 9000};
-  for (std::uint64_t i = 0; i < 1'500; ++i) {
-    const Rank by = static_cast<Rank>(random() % 2);
-    const std::string key(random() % 40, static_cast<char>('a' + random() % 8));
-    const std::string value(lengths[random() % lengths.size()],
-                            static_cast<char>('A' + random() % 26));
-    const bool there = model.contains(key);
-    switch (random() % 6) {
-      case 0:
-        EXPECT_EQ(put(by, key, value), there);
-        model[key] = value;
-        break;
-      case 1: {
-        auto op = at(by).insert(key, bytes(value));
-        EXPECT_EQ(ended(op).changed(), !there);
-        if (there) {
-          EXPECT_EQ(op.text(), model[key]);
+  for (const std::uint32_t copies : {1U, 2U}) {
+    StoreOptions options = test::small_store();
+    options.copies = copies;
+    start(3, options);
+    std::map<std::string, std::string> model;
+    std::mt19937_64 random(7);
+    const std::vector<std::size_t> lengths{0, 1, 15, 16, 60, 200, 900, 1500, 9000};
+    for (std::uint64_t i = 0; i < 1'500 / copies; ++i) {
+      const Rank by = static_cast<Rank>(random() % 3);
+      const std::string key(random() % 40, static_cast<char>('a' + random() % 8));
+      const std::string value(lengths[random() % lengths.size()],
+                              static_cast<char>('A' + random() % 26));
+      const bool there = model.contains(key);
+      switch (random() % 7) {
+        case 0:
+          EXPECT_EQ(put(by, key, value), there);
+          model[key] = value;
+          break;
+        case 1: {
+          auto op = at(by).insert(key, bytes(value));
+          EXPECT_EQ(ended(op).changed(), !there);
+          if (there) {
+            EXPECT_EQ(op.text(), model[key]);
+          }
+          model.emplace(key, value);
+          break;
         }
-        model.emplace(key, value);
-        break;
+        case 2: {
+          EXPECT_EQ(ended(at(by).replace(key, bytes(value))).changed(), there);
+          if (there) model[key] = value;
+          break;
+        }
+        case 3:
+          EXPECT_EQ(erase(by, key), there);
+          model.erase(key);
+          break;
+        case 4: {
+          auto op = at(by).update(key, [](const std::optional<std::span<const std::byte>>& now) {
+            return now ? StoreUpdate::erase() : StoreUpdate::keep();
+          });
+          EXPECT_EQ(ended(op).changed(), there);
+          model.erase(key);
+          break;
+        }
+        default:
+          EXPECT_EQ(get(by, key), there ? model[key] : "-") << key;
       }
-      case 2: {
-        EXPECT_EQ(ended(at(by).replace(key, bytes(value))).changed(), there);
-        if (there) model[key] = value;
-        break;
-      }
-      case 3:
-        EXPECT_EQ(erase(by, key), there);
-        model.erase(key);
-        break;
-      default:
-        EXPECT_EQ(get(by, key), there ? model[key] : "-") << key;
     }
+    for (const auto& [key, value] : model) EXPECT_EQ(get(1, key), value);
+    EXPECT_EQ(count(0), model.size());
+    std::size_t local = 0;
+    for (const Rank rank : {0U, 1U, 2U})
+      at(rank).for_each_local([&](const StoreEntry& entry) {
+        ++local;
+        const std::string key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
+        EXPECT_TRUE(model.contains(key) && entry.value.size() == model[key].size());
+      });
+    EXPECT_EQ(local, model.size());
   }
-  for (const auto& [key, value] : model) EXPECT_EQ(get(1, key), value);
-  EXPECT_EQ(count(0), model.size());
-  std::size_t local = 0;
-  for (const Rank rank : {0U, 1U})
-    at(rank).for_each_local([&](const StoreEntry& entry) {
-      ++local;
-      const std::string key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
-      EXPECT_TRUE(model.contains(key) && entry.value.size() == model[key].size());
-    });
-  EXPECT_EQ(local, model.size());
 }
 
 TEST_P(Stores, ValuesHaveAnyLengthUpToAMegabyte) {
