@@ -29,18 +29,11 @@ std::string text_of(const View& view) {
   return text;
 }
 
-struct GroupOfProcesses : test::OnBackends {
-  std::string name = fresh_group();
-  std::uint32_t members = 3;
-  std::uint32_t silence_timeout_ms = 0;
-
+struct GroupOfProcesses : test::OnProcesses {
   /// Tells its views, and why it has ended. A leaver leaves at once.
   [[nodiscard]] Process member(Rank rank, bool leaves = false) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = GetParam().join({.group = name,
-                                           .nodes = members,
-                                           .rank = rank,
-                                           .silence_timeout_ms = silence_timeout_ms});
+      const auto fabric = join(rank);
       Group group(*fabric);
       group.on_view([&](const View& view) {
         parent.send_line(text_of(view));

@@ -71,12 +71,11 @@ struct Counting {
   std::uint64_t sent = 0;
 };
 
-struct ChangingProcesses : test::OnBackends {
+struct ChangingProcesses : test::OnProcesses {
   [[nodiscard]] Process member(Rank rank,
                                const std::function<int(Group&, Parent&)>& program) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric =
-          GetParam().join({.group = name, .nodes = members, .rank = rank, .silence_timeout_ms = 0});
+      const auto fabric = join(rank);
       Group group(*fabric);
       try {
         return program(group, parent);
@@ -86,9 +85,6 @@ struct ChangingProcesses : test::OnBackends {
       }
     });
   }
-
-  std::string name = fresh_group();
-  std::uint32_t members = 3;
 };
 
 DUNLIN_RUN_ON(test::backends(), ChangingProcesses);

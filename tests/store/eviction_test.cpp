@@ -59,11 +59,6 @@ struct EvictionOnStores : test::OnStores {
       }
     }
   }
-  [[nodiscard]] std::uint64_t evictions() {
-    std::uint64_t all = 0;
-    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().evictions;
-    return all;
-  }
   static constexpr std::uint64_t kBatch = 16;
 };
 
@@ -71,7 +66,7 @@ TEST_P(EvictionOnStores, APutIntoAFullStoreMakesRoomAndStaysWithinTheLimit) {
   start(2, patient());
   fill(0, 0, 6'000, 200);
   fill(1, 6'000, 3'000, 200);
-  EXPECT_GT(evictions(), 3'000U);
+  EXPECT_GT(sum_of(&StoreStatistics::evictions), 3'000U);
   EXPECT_EQ(get(1, std::uint64_t{8'999}), std::string(200, 'v')) << "the newest key is there";
   EXPECT_EQ(get(0, std::uint64_t{0}), "-") << "the oldest key is not";
 }
@@ -101,7 +96,7 @@ TEST_P(EvictionOnStores, WhatIsUsedStaysAndWhatIsNotGoes) {
     }
     for (std::uint64_t key = 0; key < 20; ++key) kept += get(1, key) == used ? 1 : 0;
     EXPECT_GE(kept, 18U) << "of 20 keys of " << value_bytes << " bytes, used all the time";
-    EXPECT_GT(evictions(), 2'000U);
+    EXPECT_GT(sum_of(&StoreStatistics::evictions), 2'000U);
     cluster = nullptr;
   }
 }

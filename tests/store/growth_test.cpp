@@ -119,19 +119,6 @@ struct GrowthOnStores : test::OnStores {
   void put_all(Rank by, std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t key = first; key < first + count; ++key) put(by, key, value_of(key));
   }
-  /// Until no home has more keys than its index should have.
-  void settle() {
-    EXPECT_TRUE(cluster->until([&] {
-      for (Rank rank = 0; rank < cluster->size(); ++rank)
-        if (at(rank).statistics().occupancy() > 0.75) return false;
-      return true;
-    }));
-  }
-  std::uint64_t splits() {
-    std::uint64_t all = 0;
-    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().splits;
-    return all;
-  }
 };
 
 DUNLIN_RUN_ON(test::store_backends(), GrowthOnStores);
@@ -144,7 +131,7 @@ TEST_P(GrowthOnStores, TheIndexGrowsWithTheKeysAndLookupsStayShort) {
     put_all(0, key, 20);
     settle();
   }
-  EXPECT_GT(splits(), kMany / 8);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), kMany / 8);
   std::uint64_t reads = 0;
   for (std::uint64_t key = 0; key < kMany; ++key) {
     auto op = at(2).get(key);
@@ -168,7 +155,7 @@ TEST_P(GrowthOnStores, CachedLocationsSurvive) {
   for (std::uint64_t key = 0; key < 5; ++key) EXPECT_EQ(get(1, key), value_of(key));
   put_all(0, 5, 500);
   settle();
-  EXPECT_GT(splits(), 0U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 0U);
   for (std::uint64_t key = 0; key < 5; ++key) {
     auto op = at(1).get(key);
     EXPECT_EQ(ended(op).text(), value_of(key));
@@ -202,7 +189,7 @@ TEST_P(GrowthOnStores, AScanReturnsEachKeyOnceWhileChainsAreSplit) {
     settle();
   } while (cursor != 0 && ++steps < 10'000);
   EXPECT_EQ(cursor, 0U);
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   for (std::uint64_t key = 0; key < kStay; ++key) EXPECT_EQ(seen[key], 1) << key;
 }
 
@@ -229,7 +216,7 @@ TEST_P(GrowthOnStores, ATransactionWhoseChainsAreSplitConflictsOrHappens) {
     ASSERT_TRUE(status == Status::ok || status == Status::conflict) << remote::describe(status);
     if (status == Status::ok) ++done;
   }
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   EXPECT_GT(done, 10);
   EXPECT_EQ(get(0, 1'000'000), std::to_string(50 - done));
   EXPECT_EQ(get(0, 1'000'001), std::to_string(50 + done));
@@ -252,7 +239,7 @@ TEST_P(GrowthOnStores, CallsUnderWayFindWhatIsThere) {
     for (StoreOperation& put : puts) EXPECT_TRUE(ended(put).changed());
     settle();
   }
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   EXPECT_EQ(count(1), kStay + 480);
 }
 

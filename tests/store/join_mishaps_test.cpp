@@ -20,18 +20,12 @@ using test::kLate;
 using test::name_of;
 using test::roomy_store;
 
-constexpr std::size_t kLargeBytes = 4'000;
-
 /// Founders whose memory the values of so many keys fill, as far as they go in.
 struct Full : Joining {
   explicit Full(int keys, std::uint32_t others = 2) : Joining(test::tiny_store(), others) {
     options.contributes = true;
     options.memory_bytes = 16 << 20;  // of those that join
-    for (int key = 0; key < keys; ++key) {
-      std::string value = std::string(kLargeBytes, 'v') + name_of(key);
-      if (end_of(at(0).put(name_of(key), value)) == Status::ok)
-        expected[name_of(key)] = std::move(value);
-    }
+    fill_up(keys, {0});
   }
 };
 

@@ -192,14 +192,19 @@ TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
 
 // --- real processes ------------------------------------------------------------------------------
 
-struct StoreJoins : test::OnBackends {
-  [[nodiscard]] test::NodeSpec node(Rank rank) const {
-    return {.group = name, .nodes = kFounders, .rank = rank, .silence_timeout_ms = 0};
-  }
-  [[nodiscard]] GroupOptions options(Rank rank) const {
-    test::NodeSpec there = node(rank);
-    there.nodes = kFounders + 1;
-    return {.rendezvous = GetParam().rendezvous(there)};
+struct StoreJoins : test::OnProcesses {
+  [[nodiscard]] GroupOptions options(Rank rank) const { return {.rendezvous = rendezvous(rank)}; }
+  /// All of them, at work.
+  [[nodiscard]] std::vector<Process> founders_with(const StoreOptions& store) const {
+    std::vector<Process> founders;
+    for (Rank rank = 0; rank < members; ++rank)
+      founders.emplace_back([=, this](Parent& parent) {
+        const auto fabric = join(rank);
+        Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin, store);
+        return use(parent, member, std::to_string(rank));
+      });
+    for (Process& founder : founders) EXPECT_EQ(founder.receive_line(), "works");
+    return founders;
   }
   /// What it does with its store until its parent ends it; and tells its state when that asks.
   static int use(Parent& parent, Member& member, const std::string& own_key) {
@@ -228,27 +233,19 @@ struct StoreJoins : test::OnBackends {
     return 1;
   }
   /// What all that work say, if the test has failed.
-  static std::string states(std::vector<Process>& members) {
+  static std::string states(std::vector<Process>& founders) {
     if (!HasFailure()) return {};
     std::string text;
-    for (Process& member : members) {
-      member.send_line("state");
-      text += "\n" + member.receive_line();
+    for (Process& founder : founders) {
+      founder.send_line("state");
+      text += "\n" + founder.receive_line();
     }
     return text;
   }
-  const std::string name = test::fresh_group();
 };
 
 TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
-  std::vector<Process> founders;
-  for (Rank rank = 0; rank < kFounders; ++rank)
-    founders.emplace_back([=, this](Parent& parent) {
-      const auto fabric = GetParam().join(node(rank));
-      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin);
-      return use(parent, member, std::to_string(rank));
-    });
-  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  std::vector<Process> founders = founders_with(test::tiny_store());
   for (const char* as : {"first", "second"}) {  // each comes when the other is gone
     Process late([=, this](Parent& parent) {
       Member member(Group::join(as, options(kFounders), kPatienceMs), kMostThatJoin);
@@ -269,14 +266,7 @@ TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
 }
 
 TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
-  std::vector<Process> founders;
-  for (Rank rank = 0; rank < kFounders; ++rank)
-    founders.emplace_back([=, this](Parent& parent) {
-      const auto fabric = GetParam().join(node(rank));
-      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin, roomy_store());
-      return use(parent, member, std::to_string(rank));
-    });
-  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  std::vector<Process> founders = founders_with(roomy_store());
   const auto has_all = [](Store& store, std::uint64_t patience_ns) {
     for (std::uint64_t key = 0; key < 100; ++key)
       if (auto get = store.get(key); get.outcome(patience_ns).text() != std::to_string(key))

@@ -195,12 +195,8 @@ TEST(StoreLeave, ADeathAmidAMoveLosesOnlyWhatTheDeadHomeHas) {
 
 TEST(StoreLeave, WithoutRoomAtTheOtherHomeEndsAndCallsGoOn) {
   Mortals mortals(2, 2);
-  for (int key = 0; key < 400; ++key) {
-    // By the member that leaves: it has the slabs in which there will be room.
-    const std::string value = std::string(4'000, 'v') + name_of(key);
-    if (mortals.end_of(mortals.at(1).put(name_of(key), value)) == Status::ok)
-      mortals.expected[name_of(key)] = value;
-  }
+  // By the member that leaves: it has the slabs in which there will be room.
+  mortals.fill_up(400, {1});
   EXPECT_EQ(mortals.leave(1), Status::no_room);
   mortals.expect_gets(0, "STO-M1");
   // With room it goes on.

@@ -76,13 +76,7 @@ TEST(StoreMoves, WithoutRoomAtAnotherHomeEndsAndGoesOnWithRoom) {
   StoreOptions options = test::tiny_store();
   options.copies = 2;
   CopiedMortals members(4, 3, options);
-  for (int key = 0; key < 400; ++key) {
-    const std::string value = std::string(4'000, 'v') + name_of(key);
-    const Status status =
-        members.end_of(members.at(static_cast<Rank>(key % 3)).put(name_of(key), value));
-    EXPECT_TRUE(status == Status::ok || status == Status::no_room) << remote::describe(status);
-    if (status == Status::ok) members.expected[name_of(key)] = value;
-  }
+  members.fill_up(400, {0, 1, 2});
   EXPECT_EQ(members.leave(1), Status::no_room);
   members.expect_gets(0, "STO-M1");
   members.expect_gets(1, "STO-M1");
@@ -108,11 +102,7 @@ TEST(StoreMoves, WithoutRoomADeathLosesNothing) {
     StoreOptions options = test::tiny_store();
     options.copies = 2;
     CopiedMortals members(4, 3, options);
-    for (int key = 0; key < 400; ++key) {
-      const std::string value = std::string(4'000, 'v') + name_of(key);
-      if (members.end_of(members.at(3).put(name_of(key), value)) == Status::ok)
-        members.expected[name_of(key)] = value;
-    }
+    members.fill_up(400, {3});
     EXPECT_EQ(members.leave(1), Status::no_room);
     members.world.crash(dies);
     std::size_t lost = 0;

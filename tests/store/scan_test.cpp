@@ -41,14 +41,6 @@ struct ScanOfFew : test::OnStores {
       std::memcpy(&keys.emplace_back(), scan[i].key.data(), sizeof(std::uint64_t));
     }
   }
-  /// The members poll until no home has more keys than its index should have.
-  void settle() {
-    EXPECT_TRUE(cluster->until([&] {
-      for (Rank rank = 0; rank < cluster->size(); ++rank)
-        if (at(rank).statistics().occupancy() > 0.75) return false;
-      return true;
-    }));
-  }
   void put_many(std::uint64_t first, std::uint64_t behind) {
     for (std::uint64_t key = first; key < behind; ++key) {
       put(0, key, "value");
@@ -94,7 +86,7 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
   constexpr std::uint64_t kStay = 30, kMany = 400;
   put_many(0, kMany);
   for (std::uint64_t key = kStay; key < kMany; ++key) EXPECT_TRUE(erase(1, key));
-  const std::uint64_t splits = at(0).statistics().splits + at(1).statistics().splits;
+  const std::uint64_t splits = sum_of(&StoreStatistics::splits);
   StoreScan scan(at(1), {.buckets = 1});
   StoreCursor cursor = 0;
   std::vector<std::uint64_t> keys;
@@ -108,7 +100,7 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
     cursor = scan.cursor();
   } while (cursor != 0 && next < 20'000);
   EXPECT_EQ(cursor, 0U);
-  EXPECT_GT(at(0).statistics().splits + at(1).statistics().splits, splits);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), splits);
   std::vector<int> seen(kStay);
   for (const std::uint64_t key : keys)
     if (key < kStay) ++seen[key];

@@ -177,6 +177,18 @@ class Mortals {
   void fill(int many) {
     for (int key = 0; key < many; ++key) change(0, key, name_of(key));
   }
+  /// Puts values of 4 KB by these members in turn, as far as there is room for them.
+  void fill_up(int many, const std::vector<Rank>& by) {
+    for (int key = 0; key < many; ++key) {
+      const std::string value = std::string(4'000, 'v') + name_of(key);
+      const Rank rank = by[static_cast<std::size_t>(key) % by.size()];
+      const remote::Status status = end_of(at(rank).put(name_of(key), value));
+      EXPECT_TRUE(status == remote::Status::ok || status == remote::Status::no_room ||
+                  status == remote::Status::full)
+          << remote::describe(status);
+      if (status == remote::Status::ok) expected[name_of(key)] = value;
+    }
+  }
   std::uint64_t count(Rank by) {
     auto op = at(by).count();
     EXPECT_EQ(remote::describe(end_of(op)), "done");

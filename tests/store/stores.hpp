@@ -51,6 +51,20 @@ struct StoreCalls {
   }
   bool erase(Rank by, StoreKey key) { return ended(at(by).erase(key)).changed(); }
   std::uint64_t count(Rank by) { return ended(at(by).count()).keys(); }
+  /// Until no home has more keys than its index should have.
+  void settle() {
+    EXPECT_TRUE(cluster->until([&] {
+      for (Rank rank = 0; rank < cluster->size(); ++rank)
+        if (at(rank).statistics().occupancy() > 0.75) return false;
+      return true;
+    }));
+  }
+  /// Over all members.
+  std::uint64_t sum_of(std::uint64_t StoreStatistics::*figure) {
+    std::uint64_t sum = 0;
+    for (Rank rank = 0; rank < cluster->size(); ++rank) sum += at(rank).statistics().*figure;
+    return sum;
+  }
   static std::span<const std::byte> bytes(std::string_view text) {
     return std::as_bytes(std::span(text));
   }

@@ -12,6 +12,8 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
 
+#include "support/fresh_group.hpp"
+
 /// Where the real nodes of a test are: in this host's shared memory, on a network of this host's
 /// own, on several hosts, or on an RDMA device. One test, on every backend.
 namespace dunlin::test {
@@ -59,6 +61,20 @@ inline constexpr std::uint32_t kPatienceMs = 120'000;
 ///     DUNLIN_RUN_ON(test::backends(), Joins);
 struct OnBackends : testing::TestWithParam<NodeBackend> {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+};
+
+/// Such a suite about a group of real processes, each of which makes its own fabric.
+struct OnProcesses : OnBackends {
+  [[nodiscard]] std::unique_ptr<Fabric> join(Rank rank) const {
+    return GetParam().join({name, members, rank, silence_timeout_ms});
+  }
+  /// For the founders, and one that comes later, whose rank is `members`.
+  [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(Rank rank) const {
+    return GetParam().rendezvous({name, members + 1, rank, silence_timeout_ms});
+  }
+  std::string name = fresh_group();
+  std::uint32_t members = 3;
+  std::uint32_t silence_timeout_ms = 0;
 };
 
 }  // namespace dunlin::test
