@@ -11,9 +11,8 @@
 
 #include <dunlin/container.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 
+#include "support/group_member.hpp"
 #include "support/rounds.hpp"
 #include "support/seeds.hpp"
 #include "support/troubles.hpp"
@@ -39,7 +38,7 @@ struct Element {  // of some lines, so that a batch takes a while
 };
 
 /// A member: its element number n for a target has n in all words.
-class AuditedOrigin {
+class AuditedOrigin : public test::GroupMember {
  public:
   AuditedOrigin(AggregatorAuditor& its_auditor, Rank its_rank, std::uint64_t seed);
   std::size_t step();
@@ -50,9 +49,8 @@ class AuditedOrigin {
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !flushing_; }
   [[nodiscard]] bool has_flushed() const { return flush_->status() == Status::ok; }
-  [[nodiscard]] bool is_member() const { return members_->why_stopped().empty(); }
   [[nodiscard]] bool sees(Rank other) const {
-    return progress->members().contains(other) && !progress->fabric().failed(other);
+    return progress.members().contains(other) && !progress.fabric().failed(other);
   }
   [[nodiscard]] bool sees_all() const;
 
@@ -65,8 +63,6 @@ class AuditedOrigin {
   AggregatorAuditor& auditor_;
   Rank rank_;
   test::Draws draws_;
-  std::unique_ptr<Group> group_;
-  std::unique_ptr<GroupMembers> members_;
   container::AggregatorWait* flush_ = nullptr;
   std::vector<std::uint64_t> pushed_;  // to each member
   std::vector<std::uint64_t> before_flush_;
@@ -74,7 +70,6 @@ class AuditedOrigin {
   bool stopping_ = false, flushing_ = false;
 
  public:
-  std::unique_ptr<remote::Progress> progress;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<Aggregator<Element>> aggregator;
   std::uint64_t refused = 0;  // of all elements that this member has taken
@@ -91,7 +86,7 @@ struct AggregatorAuditor {
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedOrigin>(*this, rank, seed * 89 + rank));
       AuditedOrigin& member = *members.back();
-      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+      world.attach(rank, [&member] { return member.progress.poll() + member.step(); });
     }
   }
 
@@ -147,16 +142,13 @@ struct AggregatorAuditor {
 };
 
 AuditedOrigin::AuditedOrigin(AggregatorAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor_(its_auditor),
+    : GroupMember(its_auditor.world.fabric(its_rank)),
+      auditor_(its_auditor),
       rank_(its_rank),
       draws_(seed),
       pushed_(auditor_.count),
       taken_(auditor_.count) {
-  Fabric& fabric = auditor_.world.fabric(rank_);
-  group_ = std::make_unique<Group>(fabric);
-  members_ = std::make_unique<GroupMembers>(*group_);
-  progress = std::make_unique<remote::Progress>(fabric, *members_);
-  containers = std::make_unique<Containers>(*progress);
+  containers = std::make_unique<Containers>(progress);
   aggregator = std::make_unique<Aggregator<Element>>(
       *containers, auditor_.options,
       [this](Rank from, std::span<const Element> elements) { return take(from, elements); });
@@ -183,7 +175,7 @@ std::size_t AuditedOrigin::step() {
     ++done;
   }
   if (!flushing_ && below(20) == 0) begin_flush();
-  progress->fabric().wake_at(progress->fabric().now_ns() + 1 + below(4'000));
+  progress.fabric().wake_at(progress.fabric().now_ns() + 1 + below(4'000));
   return done;
 }
 

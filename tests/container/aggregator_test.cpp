@@ -33,13 +33,7 @@ struct Aggregators : test::OnContainers {
   std::vector<std::unique_ptr<Words>> all;
 };
 
-std::vector<test::ContainerCase> fabrics_once() {
-  std::vector<test::ContainerCase> all;
-  for (const test::ContainerBackend& backend : test::container_backends())
-    all.push_back({backend, Style::one_sided});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(On, Aggregators, testing::ValuesIn(fabrics_once()), test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases({Style::one_sided}), Aggregators);
 
 TEST_P(Aggregators, BringEachElementOnceAndInOrder) {
   constexpr std::uint64_t kElements = 100;  // more than all batches of a target hold
@@ -97,10 +91,7 @@ TEST_P(Aggregators, ALateTargetTakesWhatWasPushedBefore) {
   Aggregator<std::uint64_t> early((*cluster)[0], options, add);
   for (const std::uint64_t word : {1U, 2U, 3U}) EXPECT_TRUE(early.push(1, word));
   container::AggregatorWait& flush = early.begin_flush();
-  for (int i = 0; i < 100; ++i) {
-    bool once = false;
-    cluster->until([&] { return std::exchange(once, true); });
-  }
+  cluster->pass(100);
   EXPECT_FALSE(flush.finished());
   Aggregator<std::uint64_t> late((*cluster)[1], options, add);
   EXPECT_EQ(cluster->end_of(flush), Status::ok);
@@ -120,8 +111,7 @@ struct MapBuffers : test::OnContainers {
   using Map = HashMap<std::uint64_t, std::uint64_t>;
   using Buffer = MapBuffer<std::uint64_t, std::uint64_t>;
 };
-INSTANTIATE_TEST_SUITE_P(On, MapBuffers, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), MapBuffers);
 
 TEST_P(MapBuffers, CountWhatAllMembersAddAndSayWhatHadNoRoom) {
   start(2);

@@ -9,18 +9,9 @@ namespace dunlin {
 namespace {
 
 /// The members have threads of their own: a measurement waits.
-struct Calibrations : testing::TestWithParam<test::NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-};
+struct Calibrations : test::OnBackends {};
 /// Where round trips need no processor of the target: others' turns would be measured.
-std::vector<test::NodeBackend> passive_backends() {
-  std::vector<test::NodeBackend> all;
-  for (const test::NodeBackend& backend : test::backends())
-    if (backend.name == "Shm" || backend.name == "Rdma") all.push_back(backend);
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(On, Calibrations, testing::ValuesIn(passive_backends()),
-                         [](const auto& one) { return one.param.name; });
+DUNLIN_RUN_ON(test::backends_of({"Shm", "Rdma"}), Calibrations);
 
 TEST_P(Calibrations, MeasureEachComponent) {
   const std::string group = test::fresh_group();

@@ -5,9 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
 
@@ -38,8 +35,7 @@ struct CheckedContainers : test::OnContainers {
   std::uint64_t key = 0;  // which member 2 holds
 };
 
-INSTANTIATE_TEST_SUITE_P(On, CheckedContainers, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), CheckedContainers);
 
 /// CON-C2 ends the call that was announced later with `broken_promise`.
 TEST_P(CheckedContainers, NameBothCallersOfABrokenPromise) {
@@ -108,8 +104,7 @@ TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
       if (by == 1) return map.assign(op, i, 1, Promise::both);
       map.erase(op, i, Promise::both);
     });
-    auto alone = maps[1]->add(key, 1, Promise::local);
-    EXPECT_EQ(remote::describe(cluster->end_of(alone)), "done");
+    EXPECT_EQ(remote::describe(cluster->end_of(maps[1]->add(key, 1, Promise::local))), "done");
   }
   EXPECT_EQ(sentences(), "\n\n\n") << "CON-C3: a call of the phase before still counts";
 }
@@ -120,10 +115,7 @@ TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
   for (int polls = 0; polls < 12; ++polls) {
     auto given_up = std::make_unique<Map::Operation>(maps[0]->core());
     maps[0]->insert(*given_up, key, 1, Promise::writes, Style::message);
-    for (int i = 0; i < polls; ++i) {
-      bool once = false;
-      cluster->until([&] { return std::exchange(once, true); });
-    }
+    cluster->pass(polls);
     given_up.reset();
     auto find = maps[1]->operation();
     bool began = false;
@@ -142,8 +134,8 @@ TEST_P(CheckedContainers, AreRefusedBesideUncheckedOnes) {
               {.name = "map", .slots = 9, .style = GetParam().style, .checked = true});
   const Map unchecked((*cluster)[1], {.name = "map", .slots = 9, .style = GetParam().style});
   while (checked.home_of(key) != 1) ++key;
-  auto find = checked.find(key);
-  EXPECT_EQ(remote::describe(cluster->end_of(find)), remote::describe(Status::refused));
+  EXPECT_EQ(remote::describe(cluster->end_of(checked.find(key))),
+            remote::describe(Status::refused));
 }
 
 TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
@@ -164,13 +156,8 @@ TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
 }
 
 /// Members of a group, which goes on when one of them dies.
-struct CheckedMember {
-  explicit CheckedMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct CheckedMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers,
                                             {.name = "map", .slots = 9, .checked = true}};
 };

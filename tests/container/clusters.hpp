@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include <dunlin/container.hpp>
 
 #include "support/cluster.hpp"
+#include "support/group_member.hpp"
 
 /// Members that share containers, all polled by the test's own thread, on whatever fabric.
 namespace dunlin::test {
@@ -20,30 +24,28 @@ using SimContainers = SimCluster<ContainerCluster>;
 using RealContainers = RealCluster<ContainerCluster>;
 using ContainerBackend = ClusterBackend<ContainerCluster>;
 
-inline std::vector<ContainerBackend> container_backends() {
-  return cluster_backends<ContainerCluster>();
-}
+struct ContainerMember : GroupMember {
+  explicit ContainerMember(Fabric& fabric) : GroupMember(fabric) {}
+  Containers containers{progress};
+};
 
-/// Each fabric, with each style.
+/// A fabric, with a style.
 struct ContainerCase {
   ContainerBackend backend;
   Style style;
-  friend void PrintTo(const ContainerCase& one, std::ostream* out) {
-    *out << one.backend.name << " " << name_of(one.style);
-  }
+  std::string name;
+  friend void PrintTo(const ContainerCase& one, std::ostream* out) { *out << one.name; }
 };
 
-inline std::vector<ContainerCase> container_cases() {
+inline std::vector<ContainerCase> container_cases(const std::vector<Style>& styles = {
+                                                      Style::one_sided, Style::message,
+                                                      Style::automatic}) {
+  static const std::vector<std::string> names{"Automatic", "OneSided", "Message"};
   std::vector<ContainerCase> all;
-  for (const ContainerBackend& backend : container_backends())
-    for (const Style style : {Style::one_sided, Style::message, Style::automatic})
-      all.push_back({backend, style});
+  for (const ContainerBackend& backend : cluster_backends<ContainerCluster>())
+    for (const Style style : styles)
+      all.push_back({backend, style, backend.name + names.at(static_cast<std::size_t>(style))});
   return all;
-}
-
-inline std::string name_of_case(const testing::TestParamInfo<ContainerCase>& info) {
-  static const std::vector<std::string> styles{"Automatic", "OneSided", "Message"};
-  return info.param.backend.name + styles.at(static_cast<std::size_t>(info.param.style));
 }
 
 struct OnContainers : testing::TestWithParam<ContainerCase> {
@@ -57,6 +59,41 @@ struct OnContainers : testing::TestWithParam<ContainerCase> {
     for (Rank rank = 0; rank < cluster->size(); ++rank)
       all.push_back(std::make_unique<Made>((*cluster)[rank], options));
     return all;
+  }
+  /// Random calls end as those on a standard map do. Its elements, which the maps have then, too.
+  template <class Key, class Value>
+  std::map<Key, Value> expect_a_standard_map(
+      const std::vector<std::unique_ptr<HashMap<Key, Value>>>& maps, int calls,
+      const std::function<Key(std::uint64_t)>& key_of,
+      const std::function<Value(std::uint64_t)>& value_of) {
+    std::map<Key, Value> model;
+    std::mt19937_64 random(7);
+    for (int i = 0; i < calls; ++i) {
+      HashMap<Key, Value>& map = *maps[random() % maps.size()];
+      const Key key = key_of(random());
+      const Value value = value_of(random());
+      const Promise promise = random() % 2 == 0 ? Promise::both : Promise::writes;
+      const bool there = model.contains(key);
+      const std::uint64_t call = random() % 5;
+      auto op = map.operation();
+      if (call == 0) map.erase(op, key);
+      if (call == 1) map.assign(op, key, value, promise);
+      if (call == 2) map.find(op, key);
+      if (call > 2) map.insert(op, key, value, promise);
+      EXPECT_EQ(remote::describe(cluster->end_of(op)), "done") << i;
+      EXPECT_EQ(op.found(), there) << i;
+      if (there && call >= 2) {
+        EXPECT_EQ(op.value(), model[key]) << i;
+      }
+      if (call == 0) model.erase(key);
+      if (call == 1) model[key] = value;
+      if (call > 2) model.try_emplace(key, value);
+    }
+    std::map<Key, Value> all;
+    for (const auto& map : maps)
+      map->for_each_local([&](const Key& key, const Value& value) { all[key] = value; });
+    EXPECT_EQ(all, model);
+    return model;
   }
   /// Runs a call to its end, and gives what `what` makes of it. A call cannot be moved to where it
   /// is kept.

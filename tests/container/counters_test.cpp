@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,10 +13,7 @@ namespace {
 /// Two members on shm, both polled here.
 struct ContainerCountersShown : testing::Test {
   void SetUp() override {
-    const auto& all = test::backends();
-    const auto shm = std::find_if(all.begin(), all.end(),
-                                  [](const test::NodeBackend& b) { return b.name == "Shm"; });
-    cluster = std::make_unique<test::RealContainers>(*shm, 2);
+    cluster = std::make_unique<test::RealContainers>(test::backend_of("Shm"), 2);
   }
   /// `container`: "prices\nkind=map".
   [[nodiscard]] std::optional<std::uint64_t> seen(Rank rank, const std::string& container,

@@ -1,14 +1,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
@@ -42,38 +38,13 @@ struct GrowingMaps : test::OnContainers {
   std::uint32_t tables_of(Rank rank) { return maps[rank]->local_use().tables; }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, GrowingMaps, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), GrowingMaps);
 
 TEST_P(GrowingMaps, BehaveAsAStandardMapDoesBeyondTheirFirstSlots) {
   start_maps(2, {.name = "map", .slots = 4, .grow_to = 64});
-  std::map<std::uint64_t, std::uint64_t> model;
-  std::mt19937_64 random(11);
-  for (std::uint64_t i = 0; i < 500; ++i) {
-    const std::uint64_t key = random() % 80;
-    const Rank by = static_cast<Rank>(random() % 2);
-    const Promise promise = random() % 2 == 0 ? Promise::both : Promise::writes;
-    const bool there = model.contains(key);
-    auto op = maps[by]->operation();
-    switch (random() % 5) {
-      case 0:
-        maps[by]->erase(op, key);
-        model.erase(key);
-        break;
-      case 1:
-        maps[by]->assign(op, key, i, promise);
-        model[key] = i;
-        break;
-      case 2:
-        maps[by]->find(op, key);
-        break;
-      default:
-        maps[by]->insert(op, key, i, promise);
-        model.try_emplace(key, i);
-    }
-    ASSERT_EQ(remote::describe(cluster->end_of(op)), "done") << i;
-    EXPECT_EQ(op.found(), there) << i;
-  }
+  const auto model = expect_a_standard_map<std::uint64_t, std::uint64_t>(
+      maps, 500, [](std::uint64_t drawn) { return drawn % 80; },
+      [](std::uint64_t drawn) { return drawn; });
   EXPECT_GT(tables_of(0), 2U);
   EXPECT_GT(tables_of(1), 2U);
   for (const Rank by : {0U, 1U}) {
@@ -85,7 +56,7 @@ TEST_P(GrowingMaps, BehaveAsAStandardMapDoesBeyondTheirFirstSlots) {
       cluster->end_of(op);
       EXPECT_EQ(op.found(), model.contains(key)) << key;
       if (op.found()) {
-        EXPECT_EQ(op.value(), model[key]);
+        EXPECT_EQ(op.value(), model.at(key));
       }
     }
   }
@@ -131,8 +102,7 @@ TEST_P(GrowingMaps, AreFullWhenAllSlotsAreTaken) {
   std::set<std::uint64_t> kept;
   std::uint32_t full = 0;
   for (std::uint64_t key = 1; key <= 30; ++key) {
-    auto op = maps[key % 2]->insert(key, key);
-    const Status status = cluster->end_of(op);
+    const Status status = cluster->end_of(maps[key % 2]->insert(key, key));
     if (status == Status::ok) kept.insert(key);
     if (status == Status::full) ++full;
   }
@@ -154,8 +124,7 @@ TEST_P(GrowingMaps, OfANameThatIsUsedAgainGrowAgain) {
   for (int round = 0; round < 2; ++round) {
     for (std::uint64_t key = 0; key < 40; ++key) {
       if (maps[0]->home_of(key) != 0) continue;  // by message, member 1 needs no tables
-      auto op = maps[1]->insert(key, key);
-      EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+      EXPECT_EQ(remote::describe(cluster->end_of(maps[1]->insert(key, key))), "done");
     }
     EXPECT_GT(tables_of(0), 2U);
     if (round > 0) break;
@@ -266,13 +235,8 @@ TEST(GrowingMapErrors, APartThatCannotGrowIsFullAndSaysWhy) {
 }
 
 /// A member of a group, which goes on when one of them dies.
-struct GrowingMember {
-  explicit GrowingMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct GrowingMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 2, .grow_to = 64}};
 };
 

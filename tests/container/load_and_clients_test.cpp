@@ -6,9 +6,8 @@
 
 #include <dunlin/container.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 
+#include "container/clusters.hpp"
 #include "container/hub.hpp"
 #include "container/load_estimate.hpp"
 
@@ -92,20 +91,11 @@ TEST(Clients, OfAHostAreAllOthersAndThoseOfAPartSpread) {
   EXPECT_LT(clients_of_part(1'000), 2);
 }
 
-struct GroupedMember {
-  explicit GroupedMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
-};
-
 TEST(Clients, AreOnlyThoseThatAreMembersStill) {
   sim::World world(sim::profile("ib100"), 4, 1);
-  std::vector<std::unique_ptr<GroupedMember>> members;
+  std::vector<std::unique_ptr<test::ContainerMember>> members;
   for (Rank rank = 0; rank < 4; ++rank) {
-    members.push_back(std::make_unique<GroupedMember>(world.fabric(rank)));
+    members.push_back(std::make_unique<test::ContainerMember>(world.fabric(rank)));
     world.attach(rank, [&member = *members[rank]] { return member.containers.poll(); });
   }
   const auto all_know = [&](std::uint32_t count) {

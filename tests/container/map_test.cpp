@@ -1,7 +1,5 @@
 #include <array>
 #include <cstdint>
-#include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,8 +26,7 @@ struct Maps : test::OnContainers {
   }
   Status status_of(Rank by, std::uint64_t key, std::uint64_t value,
                    Promise promise = Promise::both) {
-    auto op = maps[by]->insert(key, value, promise);
-    return cluster->end_of(op);
+    return cluster->end_of(maps[by]->insert(key, value, promise));
   }
   bool insert(Rank by, std::uint64_t key, std::uint64_t value, Promise promise = Promise::both) {
     auto op = maps[by]->insert(key, value, promise);
@@ -54,7 +51,7 @@ struct Maps : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Maps, testing::ValuesIn(test::container_cases()), test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), Maps);
 
 /// CON-M4 promises what this test checks.
 TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
@@ -74,32 +71,9 @@ TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
 
 TEST_P(Maps, BehavesAsAStandardMapDoes) {
   start_maps(2, 60);
-  std::map<std::uint64_t, std::uint64_t> model;
-  std::mt19937_64 random(7);
-  for (std::uint64_t i = 0; i < 600; ++i) {
-    const std::uint64_t key = random() % 80;
-    const Rank by = static_cast<Rank>(random() % 2);
-    const bool there = model.contains(key);
-    switch (random() % 4) {
-      case 0:
-        EXPECT_EQ(insert(by, key, i), model.try_emplace(key, i).second) << i;
-        break;
-      case 1:
-        EXPECT_EQ(assign(by, key, i), there) << i;
-        model[key] = i;
-        break;
-      case 2:
-        EXPECT_EQ(erase(by, key), there) << i;
-        model.erase(key);
-        break;
-      default:
-        EXPECT_EQ(find(by, key), there ? model[key] : UINT64_MAX) << i;
-    }
-  }
-  std::map<std::uint64_t, std::uint64_t> all;
-  for (const auto& map : maps)
-    map->for_each_local([&](std::uint64_t key, std::uint64_t value) { all[key] = value; });
-  EXPECT_EQ(all, model);
+  expect_a_standard_map<std::uint64_t, std::uint64_t>(
+      maps, 600, [](std::uint64_t drawn) { return drawn % 80; },
+      [](std::uint64_t drawn) { return drawn; });
 }
 
 TEST_P(Maps, AFullPartSaysSoAndKeepsItsKeys) {
@@ -191,10 +165,7 @@ TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
     early.insert(*all.back(), key, key);
   }
   int ended = 0;
-  for (int i = 0; i < 100; ++i) {
-    bool once = false;
-    cluster->until([&] { return std::exchange(once, true); });
-  }
+  cluster->pass(100);
   for (const auto& op : all) ended += op->finished() ? 1 : 0;
   EXPECT_LT(ended, 10);
   Map late((*cluster)[1], options);
@@ -213,8 +184,7 @@ TEST_P(Maps, AMemberWithAnotherLayoutIsRefused) {
       (*cluster)[1], {.name = "odd", .slots = 50, .style = GetParam().style});
   std::uint32_t refused = 0;
   for (std::uint64_t key = 0; key < 10; ++key) {
-    auto op = mine.insert(key, key);
-    if (cluster->end_of(op) == Status::refused) ++refused;
+    if (cluster->end_of(mine.insert(key, key)) == Status::refused) ++refused;
   }
   EXPECT_GT(refused, 0U);
   EXPECT_LT(refused, 10U);
@@ -225,10 +195,7 @@ TEST_P(Maps, AnAbandonedInsertLeavesNothingReserved) {
   for (std::uint64_t key = 0; key < 60; ++key) {
     auto op = std::make_unique<Map::Operation>(maps[0]->core());
     maps[0]->insert(*op, key, 1);
-    for (std::uint64_t polls = 0; polls < key % 20; ++polls) {
-      bool once = false;
-      cluster->until([&] { return std::exchange(once, true); });
-    }
+    cluster->pass(key % 20);
     op.reset();
     EXPECT_EQ(status_of(1, key, 2), Status::ok);
     const std::uint64_t value = find(0, key);

@@ -10,8 +10,6 @@
 
 #include <dunlin/container.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 
 #include "container/clusters.hpp"
 #include "container/histories.hpp"
@@ -45,7 +43,7 @@ struct PoolSeen {
 };
 
 /// A member's program: a few calls at a time.
-class PoolMember {
+class PoolMember : public test::GroupMember {
  public:
   PoolMember(PoolAuditor& its_auditor, Rank its_rank, std::uint64_t seed);
   std::size_t step();
@@ -62,13 +60,9 @@ class PoolMember {
                        [](const Call& call) { return call.op->finished() && !call.runs; });
   }
   [[nodiscard]] std::size_t unknown_calls() const { return unknown_calls_; }
-  [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
 
   PoolAuditor& auditor;
   Rank rank;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<GroupMembers> members;
-  std::unique_ptr<remote::Progress> progress;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<PoolMap> map;
 
@@ -108,7 +102,7 @@ struct PoolAuditor {
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<PoolMember>(*this, rank, seed * 97 + rank));
       PoolMember& member = *members.back();
-      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+      world.attach(rank, [&member] { return member.progress.poll() + member.step(); });
     }
   }
 
@@ -193,12 +187,11 @@ struct PoolAuditor {
 };
 
 PoolMember::PoolMember(PoolAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor(its_auditor), rank(its_rank), draws_(seed) {
-  Fabric& fabric = auditor.world.fabric(rank);
-  group = std::make_unique<Group>(fabric);
-  members = std::make_unique<GroupMembers>(*group);
-  progress = std::make_unique<remote::Progress>(fabric, *members);
-  containers = std::make_unique<Containers>(*progress);
+    : GroupMember(its_auditor.world.fabric(its_rank)),
+      auditor(its_auditor),
+      rank(its_rank),
+      draws_(seed) {
+  containers = std::make_unique<Containers>(progress);
   map = std::make_unique<PoolMap>(*containers,
                                   MapOptions{.name = "map",
                                              .slots = auditor.grows ? 1U : 12U,
@@ -213,7 +206,7 @@ PoolMember::PoolMember(PoolAuditor& its_auditor, Rank its_rank, std::uint64_t se
 
 std::size_t PoolMember::step() {
   std::size_t done = 0;
-  const std::uint64_t now = progress->fabric().now_ns();
+  const std::uint64_t now = progress.fabric().now_ns();
   for (Call& call : calls_) {
     if (call.runs && !stopping_ && !call.op->finished() && below(auditor.patience) == 0 &&
         auditor.unended.at(call.key) < kMostUnended)
@@ -230,7 +223,7 @@ std::size_t PoolMember::step() {
   }
   if (stopping_) return done;
   if (now >= next_at_ns_) next_at_ns_ = now + (below(2) == 0 ? 1 : 1 + below(10'000));
-  progress->fabric().wake_at(next_at_ns_);
+  progress.fabric().wake_at(next_at_ns_);
   return done;
 }
 
@@ -324,8 +317,8 @@ TEST(PooledValuesInSimulator, AreReadAnewIfTheirBlockWasUsedMeanwhile) {
     while (maps[0]->home_of(other) != 1) ++other;
     std::uint64_t value = 0;
     const auto assign = [&](std::uint64_t to) {
-      auto call = maps[2]->assign(to, PoolWords(1000, to * 1000 + ++value));
-      EXPECT_EQ(cluster.end_of(call), Status::ok);
+      EXPECT_EQ(cluster.end_of(maps[2]->assign(to, PoolWords(1000, to * 1000 + ++value))),
+                Status::ok);
     };
     assign(key);
     assign(other);

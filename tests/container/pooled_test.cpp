@@ -36,22 +36,17 @@ struct PooledValues : test::OnContainers {
         .name = "texts", .slots = slots, .value_bytes = kLongest, .pool_bytes = pool_bytes});
   }
   Status assign(Rank by, std::uint64_t key, const std::string& value) {
-    auto op = maps[by]->assign(key, value);
-    return cluster->end_of(op);
+    return cluster->end_of(maps[by]->assign(key, value));
   }
   Status insert(Rank by, std::uint64_t key, const std::string& value) {
-    auto op = maps[by]->insert(key, value);
-    return cluster->end_of(op);
+    return cluster->end_of(maps[by]->insert(key, value));
   }
   std::string find(Rank by, std::uint64_t key) {
     auto op = maps[by]->find(key);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
     return op.found() ? op.value() : "(none)";
   }
-  Status erase(Rank by, std::uint64_t key) {
-    auto op = maps[by]->erase(key);
-    return cluster->end_of(op);
-  }
+  Status erase(Rank by, std::uint64_t key) { return cluster->end_of(maps[by]->erase(key)); }
   [[nodiscard]] std::size_t blocks() const {
     std::size_t all = 0;
     for (const auto& map : maps) all += map->pool_use().blocks;
@@ -64,8 +59,7 @@ struct PooledValues : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, PooledValues, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), PooledValues);
 
 TEST_P(PooledValues, OfEachLengthAreReadBack) {
   start_maps(2);
@@ -90,56 +84,13 @@ TEST_P(PooledValues, OfEachLengthAreReadBack) {
 
 TEST_P(PooledValues, BehaveAsThoseOfAStandardMapDo) {
   start_maps(3);
-  std::map<std::uint64_t, std::string> model;
-  std::mt19937_64 random(13);
-  const auto length = [&]() -> std::size_t {
-    switch (random() % 4) {
-      case 0:
-        return random() % kInline;
-      case 1:
-        return kInline + random() % 3;
-      default:
-        return random() % (kLongest + 1);
-    }
+  const auto length = [](std::uint64_t drawn) -> std::size_t {
+    if (drawn % 4 == 0) return drawn / 4 % kInline;
+    return drawn % 4 == 1 ? kInline + drawn / 4 % 3 : drawn / 4 % (kLongest + 1);
   };
-  for (std::uint64_t i = 0; i < 400; ++i) {
-    const std::uint64_t key = random() % 40;
-    const Rank by = static_cast<Rank>(random() % 3);
-    const bool there = model.contains(key);
-    const std::string value = text_of(i, length());
-    switch (random() % 4) {
-      case 0: {
-        auto op = maps[by]->insert(key, value);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        EXPECT_EQ(op.inserted(), !there) << i;
-        if (there) {
-          EXPECT_EQ(op.value(), model[key]) << i;
-        }
-        model.try_emplace(key, value);
-        break;
-      }
-      case 1: {
-        auto op = maps[by]->assign(key, value);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        EXPECT_EQ(op.found(), there) << i;
-        model[key] = value;
-        break;
-      }
-      case 2: {
-        auto op = maps[by]->erase(key);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        EXPECT_EQ(op.found(), there) << i;
-        model.erase(key);
-        break;
-      }
-      default:
-        EXPECT_EQ(find(by, key), there ? model[key] : "(none)") << i;
-    }
-  }
-  std::map<std::uint64_t, std::string> all;
-  for (const auto& map : maps)
-    map->for_each_local([&](std::uint64_t key, const std::string& value) { all[key] = value; });
-  EXPECT_EQ(all, model);
+  const auto model = expect_a_standard_map<std::uint64_t, std::string>(
+      maps, 400, [](std::uint64_t drawn) { return drawn % 40; },
+      [&](std::uint64_t drawn) { return text_of(drawn >> 32, length(drawn & UINT32_MAX)); });
   std::size_t long_values = 0;
   for (const auto& [key, value] : model) long_values += value.size() > kInline ? 1 : 0;
   expect_blocks(long_values);
@@ -243,10 +194,7 @@ TEST_P(PooledValues, OfAbandonedCallsAreThereOrFreed) {
       default:
         maps[by]->erase(op, key);
     }
-    for (std::uint64_t polls = random() % 6; polls > 0; --polls) {
-      bool once = false;
-      cluster->until([&] { return std::exchange(once, true); });
-    }
+    cluster->pass(random() % 6);
     op.abandon();
     op.abandon();
   }
@@ -322,8 +270,7 @@ TEST_P(PooledValues, MayBeAsLongAsAMegabyte) {
   for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<std::uint32_t>(i * 7);
   auto assign = both[0]->assign("a", value);
   EXPECT_EQ(cluster->end_of(assign), Status::ok);
-  auto second = both[1]->assign("a", value);
-  EXPECT_EQ(cluster->end_of(second), Status::ok);
+  EXPECT_EQ(cluster->end_of(both[1]->assign("a", value)), Status::ok);
   for (const Rank by : {0U, 1U}) {
     auto find = both[by]->find("a");
     EXPECT_EQ(cluster->end_of(find), Status::ok);
@@ -370,8 +317,7 @@ TEST(PooledValueCosts, AreABlocksReadForAFindAndNothingForAnInsert) {
   auto assign = near.assign(key, text_of(2, 4000));
   ASSERT_EQ(cluster.end_of(assign), Status::ok);
   EXPECT_EQ(assign.round_trips(), 3U) << "R + C + (W, w)";
-  auto shorter = near.assign(key, "short");
-  ASSERT_EQ(cluster.end_of(shorter), Status::ok);
+  ASSERT_EQ(cluster.end_of(near.assign(key, "short")), Status::ok);
   auto again = near.find(key);
   ASSERT_EQ(cluster.end_of(again), Status::ok);
   EXPECT_EQ(again.round_trips(), 1U);

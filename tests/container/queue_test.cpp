@@ -24,8 +24,7 @@ struct Queues : test::OnContainers {
     queues = make<Fifo>(QueueOptions{.name = "queue", .capacity = capacity, .host = 1});
   }
   Status push(Rank by, std::uint64_t element, Promise promise = Promise::both) {
-    auto op = queues[by]->push(element, promise);
-    return cluster->end_of(op);
+    return cluster->end_of(queues[by]->push(element, promise));
   }
   /// The element, or all bits.
   std::uint64_t pop(Rank by, Promise promise = Promise::both) {
@@ -36,8 +35,7 @@ struct Queues : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Queues, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), Queues);
 
 TEST_P(Queues, BehavesAsAStandardQueueDoes) {
   start_queues(3, 7);
@@ -123,10 +121,7 @@ TEST_P(Queues, AnAbandonedPushBlocksNobody) {
   for (std::uint64_t i = 0; i < 60; ++i) {
     auto op = std::make_unique<Fifo::Operation>(queues[0]->core());
     queues[0]->push(*op, 1000 + i);
-    for (std::uint64_t polls = 0; polls < i % 20; ++polls) {
-      bool once = false;
-      cluster->until([&] { return std::exchange(once, true); });
-    }
+    cluster->pass(i % 20);
     op.reset();
     Status status = Status::full;
     for (int tries = 0; tries < 100'000 && status == Status::full; ++tries) status = push(1, i);

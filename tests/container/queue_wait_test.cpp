@@ -26,10 +26,7 @@ struct WaitingQueues : test::OnContainers {
     start(members);
     queues = make<Fifo>(QueueOptions{.name = "queue", .capacity = capacity, .host = 1});
   }
-  Status push(Rank by, std::uint64_t element) {
-    auto op = queues[by]->push(element);
-    return cluster->end_of(op);
-  }
+  Status push(Rank by, std::uint64_t element) { return cluster->end_of(queues[by]->push(element)); }
   /// The element, or all bits.
   std::uint64_t pop(Rank by) {
     auto op = queues[by]->pop();
@@ -43,8 +40,7 @@ struct WaitingQueues : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, WaitingQueues, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), WaitingQueues);
 
 TEST_P(WaitingQueues, APopWaitsForAnElement) {
   start_queues(3, 4);
@@ -81,8 +77,7 @@ TEST_P(WaitingQueues, ACallWhoseTimeIsUpHasDoneNothing) {
     EXPECT_FALSE(none.found());
     EXPECT_EQ(push(by, 1), Status::ok);
     EXPECT_EQ(push(by, 2), Status::ok);
-    auto full = queues[by]->push_wait(3, kSoonNs);
-    EXPECT_EQ(cluster->end_of(full), Status::timed_out);
+    EXPECT_EQ(cluster->end_of(queues[by]->push_wait(3, kSoonNs)), Status::timed_out);
     EXPECT_EQ(pop(2), 1U);
     EXPECT_EQ(pop(2), 2U);
     EXPECT_EQ(pop(2), UINT64_MAX);
@@ -108,8 +103,7 @@ TEST_P(WaitingQueues, AHostThatIsLateIsWaitedForSoLong) {
                                .style = GetParam().style,
                                .checked = checked};
     Fifo early((*cluster)[0], options);
-    auto none = early.pop_wait(kSoonNs);
-    EXPECT_EQ(cluster->end_of(none), Status::timed_out);
+    EXPECT_EQ(cluster->end_of(early.pop_wait(kSoonNs)), Status::timed_out);
     auto push = early.push_wait(7);
     Fifo late((*cluster)[1], options);
     EXPECT_EQ(cluster->end_of(push), Status::ok);
@@ -162,8 +156,7 @@ TEST_P(WaitingQueues, AnAbandonedCallBlocksNobody) {
   given_up.reset();
   EXPECT_EQ(pop(1), 1U);
   EXPECT_EQ(pop(1), 2U);
-  auto op = queues[2]->push_wait(4);
-  EXPECT_EQ(cluster->end_of(op), Status::ok);
+  EXPECT_EQ(cluster->end_of(queues[2]->push_wait(4)), Status::ok);
   auto last = queues[0]->pop_wait();
   EXPECT_EQ(cluster->end_of(last), Status::ok);
   EXPECT_EQ(last.value(), 4U);
@@ -185,8 +178,7 @@ TEST_P(WaitingQueues, AMemberAloneWaitsInVain) {
   Fifo queue((*cluster)[0], {.name = "queue", .capacity = 1, .host = 0, .style = GetParam().style});
   EXPECT_EQ(queue.push_wait(1).outcome().status(), Status::ok);
   EXPECT_EQ(queue.pop_wait().outcome().value(), 1U);
-  auto in_vain = queue.pop_wait(kSoonNs);
-  EXPECT_EQ(cluster->end_of(in_vain), Status::timed_out);
+  EXPECT_EQ(cluster->end_of(queue.pop_wait(kSoonNs)), Status::timed_out);
 }
 
 /// CON-Q6 bounds the attempts, and so what is posted.

@@ -21,6 +21,7 @@ struct ReusedSlots : test::OnContainers {
     start(members);
     maps = make<Map>(options);
   }
+  Status end_of(Map::Operation&& op) { return cluster->end_of(op); }
   Status end_of(Map::Operation& op) { return cluster->end_of(op); }
   bool insert(Rank by, std::uint64_t key, Promise promise = Promise::both) {
     auto op = maps[by]->insert(key, key + 1, promise);
@@ -43,8 +44,7 @@ struct ReusedSlots : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, ReusedSlots, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), ReusedSlots);
 
 TEST_P(ReusedSlots, KeysComeAndGoWithoutEnd) {
   for (const std::uint32_t grow_to : {0U, 64U}) {
@@ -162,8 +162,7 @@ TEST_P(ReusedSlots, AMapOfWhichEachSlotHasAnElementIsFull) {
   std::vector<std::uint64_t> keys;
   std::uint32_t full = 0;
   for (std::uint64_t key = 0; key < 100; ++key) {
-    auto op = maps[key % 2]->insert(key, key);
-    const Status status = end_of(op);
+    const Status status = end_of(maps[key % 2]->insert(key, key));
     EXPECT_TRUE(status == Status::ok || status == Status::full) << remote::describe(status);
     if (status == Status::ok) keys.push_back(key);
     full += status == Status::full ? 1 : 0;

@@ -7,9 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
 
@@ -28,8 +25,7 @@ struct Scans : test::OnContainers {
     maps = make<Map>(options);
   }
   void assign(Rank by, std::uint64_t key, std::uint64_t value) {
-    auto op = maps[by]->assign(key, value);
-    EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
+    EXPECT_EQ(remote::describe(cluster->end_of(maps[by]->assign(key, value))), "done");
   }
   /// What a scan of that member finds.
   template <class MapOfAny>
@@ -45,7 +41,7 @@ struct Scans : test::OnContainers {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, Scans, testing::ValuesIn(test::container_cases()), test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), Scans);
 
 /// Under Promise::reads, CON-I2 promises what is in the map and nothing else.
 TEST_P(Scans, EachMemberSeesTheElementsOfAll) {
@@ -108,8 +104,7 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
   const auto wide = make<HashMap<std::uint64_t, Words>>(MapOptions{.name = "wide", .slots = 40});
   constexpr std::uint64_t kStays = 30;
   for (std::uint64_t key = 0; key < kStays; ++key) {
-    auto op = wide[0]->insert(key, value_of(key));
-    EXPECT_EQ(cluster->end_of(op), Status::ok);
+    EXPECT_EQ(cluster->end_of(wide[0]->insert(key, value_of(key))), Status::ok);
   }
   // Others change values, and insert and erase keys of their own.
   auto writer = wide[0]->operation(), mover = wide[1]->operation();
@@ -184,13 +179,8 @@ TEST_P(Scans, AreCheckedAsFindsAre) {
 }
 
 /// A member of a group, which goes on when one of them dies.
-struct ScanningMember {
-  explicit ScanningMember(Fabric& fabric)
-      : group(fabric), members(group), progress(fabric, members), containers(progress) {}
-  Group group;
-  GroupMembers members;
-  remote::Progress progress;
-  Containers containers;
+struct ScanningMember : test::ContainerMember {
+  using ContainerMember::ContainerMember;
   HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 30}};
 };
 

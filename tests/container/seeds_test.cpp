@@ -11,10 +11,9 @@
 
 #include <dunlin/container.hpp>
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 
 #include "container/histories.hpp"
+#include "support/group_member.hpp"
 #include "support/rounds.hpp"
 #include "support/troubles.hpp"
 
@@ -54,7 +53,7 @@ struct ContainersSeen {
 };
 
 /// A member's program: one call on the map and one on the queue at a time.
-class AuditedMember {
+class AuditedMember : public test::GroupMember {
  public:
   AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::uint64_t seed);
   std::size_t step();
@@ -72,15 +71,11 @@ class AuditedMember {
   [[nodiscard]] bool idle() const {
     return (!map_call_ || map_call_->finished()) && (!queue_call_ || queue_call_->finished());
   }
-  [[nodiscard]] bool is_member() const { return members->why_stopped().empty(); }
   [[nodiscard]] bool is_popping() const { return in_queue_ && !pushes_; }
   [[nodiscard]] bool found_empty() const { return drained_; }
 
   ContainerAuditor& auditor;
   Rank rank;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<GroupMembers> members;
-  std::unique_ptr<remote::Progress> progress;
   std::unique_ptr<Containers> containers;
   std::unique_ptr<AuditedMap> map;
   std::unique_ptr<AuditedQueue> queue;
@@ -125,7 +120,7 @@ struct ContainerAuditor {
     for (Rank rank = 0; rank < count; ++rank) {
       members.push_back(std::make_unique<AuditedMember>(*this, rank, seed * 89 + rank));
       AuditedMember& member = *members.back();
-      world.attach(rank, [&member] { return member.progress->poll() + member.step(); });
+      world.attach(rank, [&member] { return member.progress.poll() + member.step(); });
     }
   }
 
@@ -212,12 +207,11 @@ struct ContainerAuditor {
 };
 
 AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor(its_auditor), rank(its_rank), draws_(seed) {
-  Fabric& fabric = auditor.world.fabric(rank);
-  group = std::make_unique<Group>(fabric);
-  members = std::make_unique<GroupMembers>(*group);
-  progress = std::make_unique<remote::Progress>(fabric, *members);
-  containers = std::make_unique<Containers>(*progress, ContainersOptions{.costs = auditor.costs});
+    : GroupMember(its_auditor.world.fabric(its_rank)),
+      auditor(its_auditor),
+      rank(its_rank),
+      draws_(seed) {
+  containers = std::make_unique<Containers>(progress, ContainersOptions{.costs = auditor.costs});
   map = std::make_unique<AuditedMap>(*containers, MapOptions{.name = "map",
                                                              .slots = auditor.grows ? 1U : 12U,
                                                              .style = auditor.style,
@@ -243,15 +237,15 @@ std::size_t AuditedMember::step() {
   if (draining_ && !in_queue_ && !drained_) begin_queue(), ++done;
   if (last_key_ < kKeys && !in_map_) call_map(MapCall::assign, last_key_++), ++done;
   if (stopping_) return done;
-  const std::uint64_t now = progress->fabric().now_ns();
+  const std::uint64_t now = progress.fabric().now_ns();
   if (now < next_at_ns_) {
-    progress->fabric().wake_at(next_at_ns_);
+    progress.fabric().wake_at(next_at_ns_);
     return done;
   }
   if (!in_map_) begin_map(), ++done;
   if (!in_queue_) begin_queue(), ++done;
   next_at_ns_ = now + (below(2) == 0 ? 0 : below(10'000));
-  if (next_at_ns_ > now) progress->fabric().wake_at(next_at_ns_);
+  if (next_at_ns_ > now) progress.fabric().wake_at(next_at_ns_);
   return done;
 }
 

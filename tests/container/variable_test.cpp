@@ -1,8 +1,6 @@
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,63 +51,19 @@ std::string text_of(std::uint64_t number, std::size_t bytes) {
 struct VariableSizes : test::OnContainers {
   template <class Map, class Value>
   Status insert(Map& map, const std::string& key, const Value& value) {
-    auto op = map.insert(key, value);
-    return cluster->end_of(op);
+    return cluster->end_of(map.insert(key, value));
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, VariableSizes, testing::ValuesIn(test::container_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases(), VariableSizes);
 
 TEST_P(VariableSizes, AMapOfStringsBehavesAsAStandardMapDoes) {
   start(2);
-  using Map = HashMap<std::string, std::string>;
-  const auto maps =
-      make<Map>(MapOptions{.name = "texts", .slots = 60, .key_bytes = 30, .value_bytes = 100});
-  std::map<std::string, std::string> model;
-  std::mt19937_64 random(11);
-  for (std::uint64_t i = 0; i < 400; ++i) {
-    const std::uint64_t number = random() % 60;
-    const std::string key = text_of(number, number % 31), value = text_of(i, random() % 101);
-    Map& map = *maps[random() % 2];
-    const auto before = model.find(key);
-    const bool there = before != model.end();
-    switch (random() % 4) {
-      case 0: {
-        auto op = map.insert(key, value);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        EXPECT_EQ(op.inserted(), !there) << i;
-        model.try_emplace(key, value);
-        break;
-      }
-      case 1: {
-        auto op = map.assign(key, value);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        model[key] = value;
-        break;
-      }
-      case 2: {
-        auto op = map.erase(key);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        EXPECT_EQ(op.found(), there) << i;
-        model.erase(key);
-        break;
-      }
-      default: {
-        auto op = map.find(key);
-        EXPECT_EQ(cluster->end_of(op), Status::ok);
-        ASSERT_EQ(op.found(), there) << i;
-        if (there) {
-          EXPECT_EQ(op.value(), before->second) << i;
-        }
-      }
-    }
-  }
-  std::map<std::string, std::string> all;
-  for (const auto& map : maps)
-    map->for_each_local(
-        [&](const std::string& key, const std::string& value) { all[key] = value; });
-  EXPECT_EQ(all, model);
+  expect_a_standard_map<std::string, std::string>(
+      make<HashMap<std::string, std::string>>(
+          MapOptions{.name = "texts", .slots = 60, .key_bytes = 30, .value_bytes = 100}),
+      400, [](std::uint64_t drawn) { return text_of(drawn % 60, drawn % 60 % 31); },
+      [](std::uint64_t drawn) { return text_of(drawn % 400, drawn / 400 % 101); });
 }
 
 TEST_P(VariableSizes, KeysOrValuesAloneMayVary) {

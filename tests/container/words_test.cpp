@@ -9,14 +9,7 @@ namespace {
 using remote::Status;
 
 struct WordContainers : test::OnContainers {};
-std::vector<test::ContainerCase> one_sided_cases() {
-  std::vector<test::ContainerCase> all;
-  for (const test::ContainerBackend& backend : test::container_backends())
-    all.push_back({backend, Style::one_sided});
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(On, WordContainers, testing::ValuesIn(one_sided_cases()),
-                         test::name_of_case);
+DUNLIN_RUN_ON(test::container_cases({Style::one_sided}), WordContainers);
 
 TEST_P(WordContainers, AnArrayIsOneForAllMembers) {
   start(3);

@@ -39,9 +39,7 @@ int hold(const std::string& group, Key key, Parent& parent) {
 }
 
 /// A daemon's clients use segments of another member, which they reach over that fabric.
-struct DaemonDeath : testing::TestWithParam<test::NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct DaemonDeath : test::OnBackends {
   static Key there(SegmentSpace& client, SegmentSpec spec) {
     spec.placement = Placement::on(1);
     return make(client, spec);
@@ -55,15 +53,7 @@ struct DaemonDeath : testing::TestWithParam<test::NodeBackend> {
   });
 };
 
-std::vector<test::NodeBackend> one_host() {
-  std::vector<test::NodeBackend> all;
-  for (const test::NodeBackend& backend : test::backends())
-    if (backend.name == "Shm" || backend.name == "Tcp") all.push_back(backend);
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(On, DaemonDeath, testing::ValuesIn(one_host()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends_of({"Shm", "Tcp"}), DaemonDeath);
 
 TEST_P(DaemonDeath, TheLockOfAKilledClientGoesToTheNextWhichIsTold) {
   const Serving daemon(name, {}, 2, GetParam());

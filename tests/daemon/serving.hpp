@@ -14,11 +14,10 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/daemon.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 
 #include "support/fresh_group.hpp"
+#include "support/group_member.hpp"
 #include "support/node_backend.hpp"
 #include "support/process.hpp"
 
@@ -32,12 +31,10 @@ struct DaemonMember {
   DaemonMember(const std::string& group_name, std::uint32_t count, Rank rank,
                const NodeBackend& backend = backends().front())
       : fabric(backend.join({.group = group_name, .nodes = count, .rank = rank})),
-        space(progress, {.pool_bytes = std::size_t{1} << 22}) {}
+        space(member.progress, {.pool_bytes = std::size_t{1} << 22}) {}
 
   std::unique_ptr<Fabric> fabric;
-  Group group{*fabric};
-  GroupMembers members{group};
-  remote::Progress progress{*fabric, members};
+  GroupMember member{*fabric};
   SegmentSpace space;
 };
 

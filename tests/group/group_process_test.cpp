@@ -20,7 +20,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -30,20 +29,11 @@ std::string text_of(const View& view) {
   return text;
 }
 
-struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
-  std::string name = fresh_group();
-  std::uint32_t members = 3;
-  std::uint32_t silence_timeout_ms = 0;
-
+struct GroupOfProcesses : test::OnProcesses {
   /// Tells its views, and why it has ended. A leaver leaves at once.
   [[nodiscard]] Process member(Rank rank, bool leaves = false) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = GetParam().join({.group = name,
-                                           .nodes = members,
-                                           .rank = rank,
-                                           .silence_timeout_ms = silence_timeout_ms});
+      const auto fabric = join(rank);
       Group group(*fabric);
       group.on_view([&](const View& view) {
         parent.send_line(text_of(view));
@@ -70,8 +60,7 @@ struct GroupOfProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, GroupOfProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), GroupOfProcesses);
 
 TEST_P(GroupOfProcesses, GoesOnWithoutAMemberThatIsKilled) {
   const std::vector<std::string> views{"view 2: 1 2", "view 2: 0 2", "view 2: 0 1"};

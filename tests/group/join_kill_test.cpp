@@ -21,7 +21,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -51,9 +50,7 @@ void tell_views(Parent& parent, Group& group) {
   }
 }
 
-struct KilledJoins : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct KilledJoins : test::OnBackends {
   [[nodiscard]] static GroupOptions options(const std::string& name, Rank rank) {
     return {.rendezvous = GetParam().rendezvous({.group = name, .nodes = kNodes, .rank = rank})};
   }
@@ -100,8 +97,7 @@ struct Admission {
 /// Each in a release build, some of them under a sanitizer.
 std::uint64_t next_step(std::uint64_t step) { return step + kMostSteps / test::rounds(kMostSteps); }
 
-INSTANTIATE_TEST_SUITE_P(On, KilledJoins, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), KilledJoins);
 
 TEST_P(KilledJoins, OutlastTheLeaderAtEachStep) {
   std::uint64_t step = 1;

@@ -12,7 +12,6 @@
 #include <dunlin/run.hpp>
 
 #include "group/cluster_fixture.hpp"
-#include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
 #include "support/process.hpp"
 #include "support/rounds.hpp"
@@ -23,9 +22,7 @@ namespace dunlin {
 namespace {
 
 using test::ClusterFixture;
-using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -90,24 +87,17 @@ struct Held {
   }
 };
 
-struct JoinsAndLeavesOfProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct JoinsAndLeavesOfProcesses : test::OnProcesses {
+  JoinsAndLeavesOfProcesses() { members = kFounders; }
   static constexpr std::uint32_t kFounders = 2;
   static constexpr std::uint64_t kFirst = 10;  // joins, before it is counted
   /// With fewer joins, what a process keeps of its first ones counts for too much.
   static constexpr std::uint64_t kJoins = kFirst + (test::kSanitized ? 5 : 40);
   static constexpr std::size_t kListeners = 2;  // that may be open at one moment and not at another
-  std::string name = fresh_group();
-
-  [[nodiscard]] GroupOptions options(Rank rank) const {
-    return {.rendezvous =
-                GetParam().rendezvous({.group = name, .nodes = kFounders + 1, .rank = rank})};
-  }
+  [[nodiscard]] GroupOptions options(Rank rank) const { return {.rendezvous = rendezvous(rank)}; }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, JoinsAndLeavesOfProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), JoinsAndLeavesOfProcesses);
 
 /// Over shm a member keeps a table of 33 KB for each rank, and gives mappings back one after the
 /// other.
@@ -115,7 +105,7 @@ TEST_P(JoinsAndLeavesOfProcesses, GiveBackDescriptorsMappingsAndMemory) {
   const std::size_t per_join = std::string(GetParam().name) == "Shm" ? 49'152 : 8'192;
   const auto founder = [&](Rank rank) {
     return Process([this, rank, per_join](Parent& parent) {
-      const auto fabric = GetParam().join({.group = name, .nodes = kFounders, .rank = rank});
+      const auto fabric = join(rank);
       Group group(*fabric, options(rank));
       Held before;
       Held after;

@@ -21,7 +21,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -81,41 +80,26 @@ class Diary {
   std::string text_;
 };
 
-struct JoiningProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
-  static constexpr std::uint32_t kNodes = 4;  // in the end
-  std::string name = fresh_group();
-  std::uint32_t silence_timeout_ms = 0;
-
+struct JoiningProcesses : test::OnProcesses {
   [[nodiscard]] GroupOptions options(Rank rank) const {
-    return {.subgroups = {{.name = "diary"}},
-            .rendezvous = GetParam().rendezvous({.group = name,
-                                                 .nodes = kNodes,
-                                                 .rank = rank,
-                                                 .silence_timeout_ms = silence_timeout_ms})};
+    return {.subgroups = {{.name = "diary"}}, .rendezvous = rendezvous(rank)};
   }
   [[nodiscard]] Process founder(Rank rank, const std::string& letters,
                                 const std::vector<std::size_t>& lengths) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric = GetParam().join({.group = name,
-                                           .nodes = kNodes - 1,
-                                           .rank = rank,
-                                           .silence_timeout_ms = silence_timeout_ms});
+      const auto fabric = join(rank);
       return Diary(parent, std::make_unique<Group>(*fabric, options(rank))).live(letters, lengths);
     });
   }
   [[nodiscard]] Process comer(const std::string& as, const std::string& letters,
                               const std::vector<std::size_t>& lengths) const {
     return Process([=, this](Parent& parent) {
-      return Diary(parent, Group::join(as, options(kNodes - 1), kPatienceMs))
-          .live(letters, lengths);
+      return Diary(parent, Group::join(as, options(members), kPatienceMs)).live(letters, lengths);
     });
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, JoiningProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), JoiningProcesses);
 
 TEST_P(JoiningProcesses, TakeThePlaceOfOneThatWasKilled) {
   std::vector<Process> all;

@@ -8,12 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
 #include "support/fresh_group.hpp"
+#include "support/group_member.hpp"
 #include "support/histories.hpp"
 #include "support/node_backend.hpp"
 #include "support/process.hpp"
@@ -122,10 +121,8 @@ class Client {
   }
 
   std::unique_ptr<Fabric> fabric_;
-  Group group_{*fabric_};
-  GroupMembers members_{group_};
-  remote::Progress progress_{*fabric_, members_};
-  SegmentSpace space_{progress_, {.pool_bytes = 1 << 16}};
+  test::GroupMember member_{*fabric_};
+  SegmentSpace space_{member_.progress, {.pool_bytes = 1 << 16}};
   Rank rank_;
   Parent& parent_;
   std::string lines_;
@@ -168,8 +165,7 @@ struct LinearizableProcesses : testing::TestWithParam<NodeBackend> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(On, LinearizableProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), LinearizableProcesses);
 
 TEST_P(LinearizableProcesses, GetAndPutThoughOneIsKilled) {
   const std::string group = test::fresh_group();

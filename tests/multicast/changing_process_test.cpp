@@ -23,7 +23,6 @@ namespace {
 
 using test::fresh_group;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 
@@ -72,14 +71,11 @@ struct Counting {
   std::uint64_t sent = 0;
 };
 
-struct ChangingProcesses : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-
+struct ChangingProcesses : test::OnProcesses {
   [[nodiscard]] Process member(Rank rank,
                                const std::function<int(Group&, Parent&)>& program) const {
     return Process([=, this](Parent& parent) {
-      const auto fabric =
-          GetParam().join({.group = name, .nodes = members, .rank = rank, .silence_timeout_ms = 0});
+      const auto fabric = join(rank);
       Group group(*fabric);
       try {
         return program(group, parent);
@@ -89,13 +85,9 @@ struct ChangingProcesses : testing::TestWithParam<NodeBackend> {
       }
     });
   }
-
-  std::string name = fresh_group();
-  std::uint32_t members = 3;
 };
 
-INSTANTIATE_TEST_SUITE_P(On, ChangingProcesses, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), ChangingProcesses);
 
 TEST_P(ChangingProcesses, TakeInALateMemberBetweenTwoMessages) {
   constexpr std::uint64_t kMessages = 5'000;

@@ -29,7 +29,6 @@ namespace {
 using multicast::Delivery;
 using multicast::SendResult;
 using test::kPatienceMs;
-using test::NodeBackend;
 
 struct Content {
   std::uint32_t group;
@@ -100,13 +99,9 @@ FurtherGroup further_of(const Fabric& fabric, const std::vector<Rank>& ranks) {
 
 // --- threads, on every backend -------------------------------------------------------------------
 
-class TwoGroups : public testing::TestWithParam<NodeBackend> {
- protected:
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-};
+struct TwoGroups : test::OnBackends {};
 
-INSTANTIATE_TEST_SUITE_P(On, TwoGroups, testing::ValuesIn(test::backends()),
-                         [](const auto& of) { return of.param.name; });
+DUNLIN_RUN_ON(test::backends(), TwoGroups);
 
 TEST_P(TwoGroups, ShareOneFabric) {
   static constexpr std::uint32_t kMembers = 3;

@@ -12,12 +12,11 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
 #include "support/errors.hpp"
+#include "support/group_member.hpp"
 
 namespace dunlin::remote {
 namespace {
@@ -61,18 +60,17 @@ class Slabs {
       : world(profile, members, 1), nodes(members) {
     for (Rank rank = 0; rank < members; ++rank) {
       Node& node = nodes[rank];
-      node.group = std::make_unique<Group>(world.fabric(rank));
-      node.members = std::make_unique<GroupMembers>(*node.group);
-      node.progress = std::make_unique<Progress>(world.fabric(rank), *node.members);
-      node.traffic = std::make_unique<Traffic>(*node.progress);
-      node.progress->add(*node.traffic);  // before the pool
+      node.member = std::make_unique<test::GroupMember>(world.fabric(rank));
+      Progress& progress = node.member->progress;
+      node.traffic = std::make_unique<Traffic>(progress);
+      progress.add(*node.traffic);  // before the pool
       node.pool = std::make_unique<SlabPool>(
-          *node.progress, SlabPoolOptions{.name = "s",
-                                          .slab_bytes = kSlab,
-                                          .block_bytes = {64, 256, 1024},
-                                          .own_bytes = slabs * kStride,
-                                          .free_blocks = [&node] { return node.free_blocks(); }});
-      world.attach(rank, [&node] { return node.progress->poll(); });
+          progress, SlabPoolOptions{.name = "s",
+                                    .slab_bytes = kSlab,
+                                    .block_bytes = {64, 256, 1024},
+                                    .own_bytes = slabs * kStride,
+                                    .free_blocks = [&node] { return node.free_blocks(); }});
+      world.attach(rank, [&progress] { return progress.poll(); });
     }
     world.run_for(1'000'000);
   }
@@ -100,9 +98,7 @@ class Slabs {
   void free(Rank by, SlabBlock block) { post(by, at(by).free(block)); }
 
   struct Node {
-    std::unique_ptr<Group> group;
-    std::unique_ptr<GroupMembers> members;
-    std::unique_ptr<Progress> progress;
+    std::unique_ptr<test::GroupMember> member;
     std::unique_ptr<Traffic> traffic;
     std::unique_ptr<SlabPool> pool;
     std::function<Freed()> free_blocks = [] { return Freed::nothing; };
@@ -327,8 +323,8 @@ TEST(SlabPool, AnEmptySlabOfADeadMemberIsAnothers) {
   slabs.link(2, block);
   slabs.free(0, block);
   slabs.world.crash(2);
-  EXPECT_TRUE(
-      slabs.world.run_until([&] { return !slabs.nodes[1].members->contains(2); }, 1'000'000'000));
+  EXPECT_TRUE(slabs.world.run_until([&] { return !slabs.nodes[1].member->members.contains(2); },
+                                    1'000'000'000));
   EXPECT_TRUE(slabs.allocate(0, 1, 64)) << "REM-17";
 }
 

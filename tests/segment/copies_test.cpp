@@ -2,9 +2,6 @@
 #include <memory>
 #include <vector>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
-
 #include "segment/spaces.hpp"
 #include "support/errors.hpp"
 
@@ -17,15 +14,11 @@ using remote::Status;
 class Replicated final : public test::Spaces {
  public:
   explicit Replicated(std::uint32_t members, std::size_t pool_bytes = 1 << 14)
-      : world(sim::profile("ib100"), members, 1), nodes_(members) {
+      : world(sim::profile("ib100"), members, 1) {
     for (Rank rank = 0; rank < members; ++rank) {
-      Node& node = nodes_[rank];
-      Fabric& fabric = world.fabric(rank);
-      node.group = std::make_unique<Group>(fabric);
-      node.members = std::make_unique<GroupMembers>(*node.group);
-      node.progress = std::make_unique<remote::Progress>(fabric, *node.members);
-      members_.push_back(
-          std::make_unique<SegmentSpace>(*node.progress, SpaceOptions{.pool_bytes = pool_bytes}));
+      nodes_.push_back(std::make_unique<test::GroupMember>(world.fabric(rank)));
+      members_.push_back(std::make_unique<SegmentSpace>(nodes_[rank]->progress,
+                                                        SpaceOptions{.pool_bytes = pool_bytes}));
       world.attach(rank, [this, rank] { return members_[rank]->poll(); });
     }
   }
@@ -37,12 +30,7 @@ class Replicated final : public test::Spaces {
   sim::World world;
 
  private:
-  struct Node {
-    std::unique_ptr<Group> group;
-    std::unique_ptr<GroupMembers> members;
-    std::unique_ptr<remote::Progress> progress;
-  };
-  std::vector<Node> nodes_;
+  std::vector<std::unique_ptr<test::GroupMember>> nodes_;
 };
 
 constexpr std::array kWithCopies{Coherence::write, Coherence::strict, Coherence::version,

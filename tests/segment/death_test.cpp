@@ -1,66 +1,30 @@
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
-#include "support/fresh_group.hpp"
-#include "support/node_backend.hpp"
-#include "support/process.hpp"
+#include "segment/spaces.hpp"
 
 /// Spaces of real processes, some of which are killed.
 namespace dunlin {
 namespace {
 
 using remote::Status;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
+using test::SpaceMember;
 
 constexpr std::uint64_t kPatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
 
-struct Member {
-  Member(const NodeBackend& backend, const std::string& group_name, Rank rank)
-      : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
-  /// Serves the others until the parent kills this process.
-  int serve() {
-    run(space);
-    return 0;
-  }
-
-  std::unique_ptr<Fabric> fabric;
-  Group group{*fabric};
-  GroupMembers members{group};
-  remote::Progress progress{*fabric, members};
-  SegmentSpace space{progress, {.pool_bytes = 1 << 16}};
-};
-
-struct SegmentDeath : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-  using Body = std::function<int(Member&, Parent&)>;
-  Process start(Rank rank, const Body& body) const {
-    return Process([=, this](Parent& parent) {
-      Member member(GetParam(), name, rank);
-      return body(member, parent);
-    });
-  }
-  std::string name = test::fresh_group();
-};
-
-INSTANTIATE_TEST_SUITE_P(On, SegmentDeath, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
-
-int serve(Member& member, Parent&) { return member.serve(); }
+struct SegmentDeath : test::OnSpacesOfProcesses {};
+DUNLIN_RUN_ON(test::backends(), SegmentDeath);
 
 /// Allocates on that member, and tells the key.
-Key make(Member& member, Parent& parent, Rank home) {
+Key make(SpaceMember& member, Parent& parent, Rank home) {
   auto made = member.space.allocate({.bytes = 8, .placement = Placement::on(home)});
   const Key key = made.outcome(kPatienceNs).key;
   parent.send_line(made.ok() ? std::to_string(key.value) : made.describe());
@@ -69,16 +33,17 @@ Key make(Member& member, Parent& parent, Rank home) {
 
 /// REM-11 passes the lock on, and by REM-12 the waiter is told.
 TEST_P(SegmentDeath, ALockPassesFromAKilledHolderToItsWaiter) {
-  Process home = start(0, serve);
-  Process holder = start(1, [](Member& member, Parent& parent) {
+  Process home = start_serving(0);
+  Process holder = start(1, [](SpaceMember& member, Parent& parent) {
     const Key key = make(member, parent, 0);
     std::uint64_t value = 7;
     static_cast<void>(member.space.put(key, bytes_of(value)).outcome(kPatienceNs));
     auto lock = member.space.lock(key);
     parent.send_line(lock.outcome(kPatienceNs).ok() ? "locked" : lock.describe());
-    return member.serve();
+    run(member.space);
+    return 0;
   });
-  Process waiter = start(2, [](Member& member, Parent& parent) {
+  Process waiter = start(2, [](SpaceMember& member, Parent& parent) {
     const Key key{std::stoull(parent.receive_line())};
     parent.send_line(
         std::string(remote::describe(member.space.try_lock(key).outcome(kPatienceNs).status)));
@@ -103,9 +68,9 @@ TEST_P(SegmentDeath, ALockPassesFromAKilledHolderToItsWaiter) {
 }
 
 TEST_P(SegmentDeath, SegmentsOfAKilledMemberAreLostAndTheOthersGoOn) {
-  Process home = start(0, serve);
-  Process other = start(1, serve);
-  Process user = start(2, [](Member& member, Parent& parent) {
+  Process home = start_serving(0);
+  Process other = start_serving(1);
+  Process user = start(2, [](SpaceMember& member, Parent& parent) {
     const Key gone = make(member, parent, 0), stays = make(member, parent, 1);
     std::uint64_t value = 5;
     Status status = Status::ok;

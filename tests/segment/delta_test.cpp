@@ -20,8 +20,7 @@ struct DeltaLitmus : test::OnSpaces {
     return spaces->end_of(at(rank).get_version(key, bytes_of(value), version));
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, DeltaLitmus, testing::ValuesIn(test::space_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::space_backends(), DeltaLitmus);
 
 /// SEG-12 promises what this test checks.
 TEST_P(DeltaLitmus, TheLastVersionsCanBeGotByNumber) {
@@ -81,10 +80,7 @@ TEST_P(DeltaLitmus, AnAbandonedPutHasHappenedOrHasNot) {
     std::array<std::uint64_t, 128> next{};
     next.fill(i);
     auto put = test::begin([&] { return at(1).put(key, bytes_of(next)); });
-    for (std::uint64_t polls = 0; polls < i; ++polls) {
-      bool once = false;
-      spaces->until([&] { return std::exchange(once, true); });
-    }
+    spaces->pass(i);
     put.reset();
     EXPECT_TRUE(spaces->end_of(at(0).get(key, bytes_of(words))).ok());
     for (const std::uint64_t word : words) ASSERT_EQ(word, words[0]);

@@ -1,67 +1,33 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
-#include "support/fresh_group.hpp"
-#include "support/node_backend.hpp"
-#include "support/process.hpp"
+#include "segment/spaces.hpp"
 
 /// A real process that is stopped in the middle of its puts under a lock, and goes on after the
 /// others have gone on without it.
 namespace dunlin {
 namespace {
 
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
+using test::SpaceMember;
 
 constexpr std::uint64_t kFencePatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
 constexpr std::uint64_t kLast = UINT64_MAX;  // put by the next holder
 constexpr Rank kHome = 0, kHolder = 1, kNext = 2;
 
-struct FencedMember {
-  FencedMember(const NodeBackend& backend, const std::string& group_name, Rank rank)
-      : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
-
-  std::unique_ptr<Fabric> fabric;
-  Group group{*fabric};
-  GroupMembers members{group};
-  remote::Progress progress{*fabric, members};
-  SegmentSpace space{progress, {.pool_bytes = 1 << 16}};
-};
-
-struct SegmentFence : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-  using Body = std::function<int(FencedMember&, Parent&)>;
-  Process start(Rank rank, const Body& body) const {
-    return Process([=, this](Parent& parent) {
-      FencedMember member(GetParam(), name, rank);
-      return body(member, parent);
-    });
-  }
-  std::string name = test::fresh_group();
-};
-
-INSTANTIATE_TEST_SUITE_P(On, SegmentFence, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
-
-int serve_all(FencedMember& member, Parent&) {
-  run(member.space);
-  return 0;
-}
+struct SegmentFence : test::OnSpacesOfProcesses {};
+DUNLIN_RUN_ON(test::backends(), SegmentFence);
 
 /// Puts under its lock until it cannot any more.
-int put_for_ever(FencedMember& member, Parent& parent) {
+int put_for_ever(SpaceMember& member, Parent& parent) {
   auto made = member.space.allocate({.bytes = 4096, .placement = Placement::on(kHome)});
   const Key key = made.outcome(kFencePatienceNs).key;
   if (!member.space.lock(key).outcome(kFencePatienceNs).ok()) return 1;
@@ -75,9 +41,9 @@ int put_for_ever(FencedMember& member, Parent& parent) {
 
 /// REM-13 has the lock wait until the holder can change nothing more.
 TEST_P(SegmentFence, AHolderThatWakesUpLaterChangesNothing) {
-  const Process home = start(kHome, serve_all);
+  const Process home = start_serving(kHome);
   Process holder = start(kHolder, put_for_ever);
-  Process next = start(kNext, [](FencedMember& member, Parent& parent) {
+  Process next = start(kNext, [](SpaceMember& member, Parent& parent) {
     const Key key{std::stoull(parent.receive_line())};
     member.fabric->expel(kHolder, "the test says so");
     auto lock = member.space.lock(key);
@@ -108,21 +74,21 @@ TEST_P(SegmentFence, AHolderThatWakesUpLaterChangesNothing) {
 
 /// Holds a lock, leaves its group, and lives on until it is told to end.
 TEST_P(SegmentFence, AMemberThatLeavesGivesItsLockAndLivesOn) {
-  const Process home = start(kHome, serve_all);
-  Process leaver = start(kHolder, [](FencedMember& member, Parent& parent) {
+  const Process home = start_serving(kHome);
+  Process leaver = start(kHolder, [](SpaceMember& member, Parent& parent) {
     auto made = member.space.allocate({.bytes = 64, .placement = Placement::on(kHome)});
     const Key key = made.outcome(kFencePatienceNs).key;
     if (!member.space.lock(key).outcome(kFencePatienceNs).ok()) return 1;
     parent.send_line(std::to_string(key.value));
     static_cast<void>(parent.receive_line());
-    member.group.leave();
+    member.member.group.leave();
     if (!run_until(
-            member.group, [&] { return member.group.ended(); }, test::kPatienceMs))
+            member.member.group, [&] { return member.member.group.ended(); }, test::kPatienceMs))
       return 2;
     parent.send_line("left");
     return parent.receive_line() == "end" ? 0 : 3;
   });
-  Process next = start(kNext, [](FencedMember& member, Parent& parent) {
+  Process next = start(kNext, [](SpaceMember& member, Parent& parent) {
     const Key key{std::stoull(parent.receive_line())};
     auto lock = member.space.lock(key);
     parent.send_line(lock.outcome(kFencePatienceNs).ok() ? "locked" : lock.describe());

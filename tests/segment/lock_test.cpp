@@ -11,8 +11,7 @@ namespace {
 using remote::Status;
 
 struct SegmentLocks : test::OnSpaces {};
-INSTANTIATE_TEST_SUITE_P(On, SegmentLocks, testing::ValuesIn(test::space_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::space_backends(), SegmentLocks);
 
 /// REM-9 gives waiters the lock in the order in which they came.
 TEST_P(SegmentLocks, OneHoldsAndTheOthersWaitInOrder) {
@@ -62,10 +61,7 @@ TEST_P(SegmentLocks, AnAbandonedOperationLeavesTheLockFree) {
   for (int i = 0; i < 50; ++i) {
     std::uint64_t value = 1;
     auto put = test::begin([&] { return at(1).put(key, bytes_of(value)); });
-    for (int polls = 0; polls < i; ++polls) {
-      bool once = false;
-      spaces->until([&] { return std::exchange(once, true); });
-    }
+    spaces->pass(i);
     put.reset();
     value = 2;                                      // nothing reads it any more
     EXPECT_EQ(spaces->put(0, key, 3), Status::ok);  // of the whole, so it repairs what was cut off

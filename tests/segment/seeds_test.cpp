@@ -11,8 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/segment.hpp>
 
 #include "segment/register_history.hpp"
@@ -55,7 +53,7 @@ struct Seen {
 };
 
 /// A member's program: one operation at a time.
-class Client {
+class Client : public test::GroupMember {
  public:
   Client(Auditor& auditor, Rank rank, std::uint64_t seed);
   std::size_t step();
@@ -64,7 +62,6 @@ class Client {
     operation_.reset();
     space.reset();
   }
-  [[nodiscard]] bool stays() const { return members->why_stopped().empty(); }
   /// One more get, of a segment that has outlived its home.
   void check(Shared& segment);
   [[nodiscard]] bool idle() const { return !locked_ && (!operation_ || operation_->finished()); }
@@ -74,9 +71,6 @@ class Client {
 
   Auditor& auditor;
   Rank rank;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<GroupMembers> members;
-  std::unique_ptr<remote::Progress> progress;
   std::unique_ptr<SegmentSpace> space;
 
  private:
@@ -116,7 +110,7 @@ struct Auditor {
     for (Rank rank = 0; rank < count; ++rank) {
       clients.push_back(std::make_unique<Client>(*this, rank, seed * 97 + rank));
       Client& client = *clients.back();
-      world.attach(rank, [&client] { return client.progress->poll() + client.step(); });
+      world.attach(rank, [&client] { return client.progress.poll() + client.step(); });
     }
     for (std::uint32_t i = 0; i < kSegments; ++i) {
       Shared& segment = segments.at(i);
@@ -178,7 +172,7 @@ struct Auditor {
   bool look_once_more() {
     for (Shared& segment : segments)
       for (Rank rank = 0; rank < count; ++rank) {
-        if (segment.copies < 2 || gone[rank] || !clients[rank]->stays()) continue;
+        if (segment.copies < 2 || gone[rank] || !clients[rank]->is_member()) continue;
         clients[rank]->check(segment);
         if (!world.run_until([&] { return clients[rank]->idle(); }, 1'000'000'000)) return false;
       }
@@ -188,7 +182,7 @@ struct Auditor {
   /// One that the others have gone on without gets what was there before, until it learns of it.
   bool counts(Rank rank) {
     for (Rank other = 0; other < count; ++other)
-      if (!gone[other] && clients[other]->stays() && !clients[other]->members->contains(rank))
+      if (!gone[other] && clients[other]->is_member() && !clients[other]->members.contains(rank))
         return false;
     return true;
   }
@@ -203,7 +197,7 @@ struct Auditor {
   void lost(Rank rank, const Shared& segment) {
     std::uint32_t without = 0;
     for (Rank other = 0; other < count; ++other)
-      if (!clients[rank]->members->contains(other)) ++without;
+      if (!clients[rank]->members.contains(other)) ++without;
     EXPECT_TRUE(segment.copies < 2 || without >= 2)
         << "member " << rank << " lost a segment with two copies";
   }
@@ -213,7 +207,7 @@ struct Auditor {
   void has_locked(Rank rank, Shared& segment) {
     for (const Rank other : segment.holders) {
       const bool parted =
-          !clients[rank]->members->contains(other) || !clients[other]->members->contains(rank);
+          !clients[rank]->members.contains(other) || !clients[other]->members.contains(rank);
       EXPECT_TRUE(gone[other] || parted)
           << "members " << other << " and " << rank << " hold one lock";
     }
@@ -245,12 +239,11 @@ struct Auditor {
 };
 
 Client::Client(Auditor& its_auditor, Rank its_rank, std::uint64_t seed)
-    : auditor(its_auditor), rank(its_rank), draws_(seed) {
-  Fabric& fabric = auditor.world.fabric(rank);
-  group = std::make_unique<Group>(fabric);
-  members = std::make_unique<GroupMembers>(*group);
-  progress = std::make_unique<remote::Progress>(fabric, *members);
-  space = std::make_unique<SegmentSpace>(*progress, SpaceOptions{.pool_bytes = 1 << 15});
+    : GroupMember(its_auditor.world.fabric(its_rank)),
+      auditor(its_auditor),
+      rank(its_rank),
+      draws_(seed) {
+  space = std::make_unique<SegmentSpace>(progress, SpaceOptions{.pool_bytes = 1 << 15});
 }
 
 std::size_t Client::step() {

@@ -14,8 +14,7 @@ using test::contains;
 using test::what_is_thrown_by;
 
 struct Space : test::OnSpaces {};
-INSTANTIATE_TEST_SUITE_P(On, Space, testing::ValuesIn(test::space_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::space_backends(), Space);
 
 constexpr std::array kAll{Coherence::null,   Coherence::read,    Coherence::write,
                           Coherence::strict, Coherence::version, Coherence::temporal};

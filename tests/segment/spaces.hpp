@@ -1,14 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <dunlin/run.hpp>
 #include <dunlin/segment.hpp>
 
 #include "support/cluster.hpp"
+#include "support/group_member.hpp"
+#include "support/process.hpp"
 
 /// Members of one space, all polled by the test's own thread, on whatever fabric.
 namespace dunlin::test {
@@ -46,6 +51,34 @@ class Spaces : public Cluster<SegmentSpace, SpaceOptions> {
 using SpaceBackend = ClusterBackend<Spaces>;
 
 inline std::vector<SpaceBackend> space_backends() { return cluster_backends<Spaces>(); }
+
+/// A member of three processes that share spaces.
+struct SpaceMember {
+  SpaceMember(const NodeBackend& backend, const std::string& group_name, Rank rank)
+      : fabric(backend.join({.group = group_name, .nodes = 3, .rank = rank})) {}
+
+  std::unique_ptr<Fabric> fabric;
+  GroupMember member{*fabric};
+  SegmentSpace space{member.progress, {.pool_bytes = 1 << 16}};
+};
+
+struct OnSpacesOfProcesses : OnBackends {
+  using Body = std::function<int(SpaceMember&, Parent&)>;
+  [[nodiscard]] Process start(Rank rank, const Body& body) const {
+    return Process([=, this](Parent& parent) {
+      SpaceMember member(GetParam(), name, rank);
+      return body(member, parent);
+    });
+  }
+  /// Serves the others until the parent kills this process.
+  [[nodiscard]] Process start_serving(Rank rank) const {
+    return start(rank, [](SpaceMember& member, Parent&) {
+      run(member.space);
+      return 0;
+    });
+  }
+  std::string name = fresh_group();
+};
 
 struct OnSpaces : testing::TestWithParam<SpaceBackend> {
   void start(std::uint32_t members, const SpaceOptions& options = {}) {

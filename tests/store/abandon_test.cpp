@@ -1,5 +1,4 @@
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "store/stores.hpp"
@@ -13,17 +12,12 @@ using remote::Status;
 using test::contains;
 
 struct AbandonedCalls : test::OnStores {
-  /// Lets so many rounds, or events of the simulator, go by.
-  void pass(int rounds) {
-    cluster->until([&] { return rounds-- == 0; });
-  }
   /// How many keys there is room for; they are erased again.
   std::uint64_t fill(std::string_view value) {
     std::uint64_t keys = 0;
     Status status = Status::ok;
     while (status == Status::ok && keys < 5'000) {
-      auto op = at(1).put(keys, value);
-      status = cluster->end_of(op);
+      status = cluster->end_of(at(1).put(keys, value));
       if (status == Status::ok) ++keys;
     }
     EXPECT_EQ(remote::describe(status), remote::describe(Status::no_room));
@@ -31,8 +25,7 @@ struct AbandonedCalls : test::OnStores {
     return keys;
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, AbandonedCalls, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), AbandonedCalls);
 
 TEST_P(AbandonedCalls, HappenAsAWholeOrNot) {
   start(2);
@@ -40,12 +33,11 @@ TEST_P(AbandonedCalls, HappenAsAWholeOrNot) {
   for (int rounds = 0; rounds < 12; ++rounds) {
     {
       auto op = at(0).put("key", "after " + std::to_string(rounds));
-      pass(rounds);
+      cluster->pass(rounds);
     }
     const std::string seen = get(1, "key");
     EXPECT_TRUE(seen == "before" || contains(seen, "after ")) << seen;
-    auto insert = at(1).insert("key", bytes("x"));
-    EXPECT_TRUE(ended(insert).found());
+    EXPECT_TRUE(ended(at(1).insert("key", bytes("x"))).found());
     put(1, "key", "before");
   }
 }
@@ -59,10 +51,9 @@ TEST_P(AbandonedCalls, ReadNothingOfTheNextCalls) {
     const std::string value(1 + rounds * 30, static_cast<char>('a' + rounds % 26));
     {
       auto op = at(0).put("key", value);
-      pass(static_cast<int>(rounds));
+      cluster->pass(rounds);
     }
-    auto next = at(0).put("other", std::string(100 + rounds * 60, '!'));
-    ended(next);
+    ended(at(0).put("other", std::string(100 + rounds * 60, '!')));
     const std::string seen = get(1, "key");
     ASSERT_TRUE(seen == before || seen == value) << rounds << ": " << seen;
     before = seen;
@@ -80,7 +71,7 @@ TEST_P(AbandonedCalls, WriteNothingIntoFreedMemory) {
       StoreScan scan(at(1), {.buckets = 100});
       scan.step(0);
       auto count = at(1).count();
-      pass(rounds);
+      cluster->pass(rounds);
     }
     const std::string longer(6'000 + static_cast<std::size_t>(rounds) * 100, 'l');
     put(1, "other", longer);
@@ -99,7 +90,7 @@ TEST_P(AbandonedCalls, KeepNoMemory) {
     {
       auto one = at(1).put("one", value), two = at(1).put("two", value),
            three = at(1).put("three", value);
-      pass(rounds % 64);  // each of these may give way to other processes
+      cluster->pass(rounds % 64);  // each of these may give way to other processes
     }
     for (const char* const key : {"one", "two", "three"}) erase(1, key);
   }

@@ -1,16 +1,13 @@
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <deque>
-#include <initializer_list>
-#include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include <dunlin/store.hpp>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 
 /// Stores with two copies of each key, whose homes die.
@@ -19,39 +16,16 @@ namespace {
 
 using remote::Status;
 using test::Mortals;
-
-StoreOptions two_copies() {
-  StoreOptions options = test::small_store();
-  options.expected_keys = 8;
-  options.copies = 2;
-  return options;
-}
-std::string name_of(int key) { return "key " + std::to_string(key); }
-
-void restore(Mortals& mortals, Rank dead, std::initializer_list<Rank> left) {
-  EXPECT_TRUE(mortals.world.run_until(
-      [&] {
-        for (const Rank rank : left)
-          if (mortals.nodes[rank].progress->contains(dead) ||
-              !mortals.at(rank).statistics().copies_complete)
-            return false;
-        return true;
-      },
-      1'000'000'000))
-      << "STO-C4: copies are not restored";
-}
+using test::name_of;
+using test::two_copies;
 
 TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
   constexpr int kMany = 60;
   Mortals mortals(5, 5, Mortals::network(), two_copies());
-  std::map<std::string, std::string> expected;
-  for (int key = 0; key < kMany; ++key) {
-    expected[name_of(key)] = std::string(static_cast<std::size_t>(key) * 20, 'v') + name_of(key);
-    mortals.put(static_cast<Rank>(key % 5), name_of(key), expected[name_of(key)]);
-  }
-  auto erase = mortals.at(1).erase(name_of(7));
-  EXPECT_EQ(mortals.end_of(erase), Status::ok);
-  expected.erase(name_of(7));
+  for (int key = 0; key < kMany; ++key)
+    mortals.change(static_cast<Rank>(key % 5), key, name_of(key));
+  mortals.erase(1, name_of(7));
+  const auto& expected = mortals.expected;
   EXPECT_EQ(mortals.scanned(2), expected);
 
   for (const Rank dies : {Rank{3}, Rank{4}}) {  // 4 has what was 3's
@@ -65,12 +39,10 @@ TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
       EXPECT_NE(mortals.at(0).home_of(name_of(key)), dies);
     }
     for (int key = 0; key < kMany; key += 5)
-      mortals.put(1, name_of(key), expected[name_of(key)] = "after " + std::to_string(dies));
-    if (dies == 3) restore(mortals, dies, {4});
-    restore(mortals, dies, {0, 1, 2});
-    auto count = mortals.at(0).count();
-    EXPECT_EQ(mortals.end_of(count), Status::ok);
-    EXPECT_EQ(count.keys(), expected.size());
+      mortals.change(1, key, "after " + std::to_string(dies));
+    if (dies == 3) mortals.expect_restored(dies, {4});
+    mortals.expect_restored(dies, {0, 1, 2});
+    EXPECT_EQ(mortals.count(0), expected.size());
   }
   std::uint64_t restored = 0, local = 0;
   for (const Rank rank : {0U, 1U, 2U}) {
@@ -86,8 +58,7 @@ TEST(StoreCopies, AChangeThatHasEndedOutlivesTheFirstHomeWheneverThatDies) {
   const std::string small(200, 's'), large(3'000, 'l');
   for (std::uint64_t moment = 0; moment < 240'000; moment += 3'000) {
     Mortals mortals(3, 3, Mortals::network(), two_copies());
-    std::string key = "key";
-    while (mortals.at(0).home_of(key) != 2) key += "y";
+    const std::string key = mortals.key_at(2);
     mortals.put(0, key, "old");
     const std::uint64_t version = [&] {
       auto op = mortals.at(1).get(key);
@@ -112,13 +83,12 @@ TEST(StoreCopies, AChangeThatHasEndedOutlivesTheFirstHomeWheneverThatDies) {
 TEST(StoreCopies, AChangeEndsAlthoughTheSecondHomeDies) {
   for (std::uint64_t moment = 0; moment < 240'000; moment += 3'000) {
     Mortals mortals(4, 4, Mortals::network(), two_copies());
-    std::string key = "key";
-    while (mortals.at(0).home_of(key) != 1) key += "y";
+    const std::string key = mortals.key_at(1);
     auto put = mortals.at(0).put(key, std::string(500, 'n'));
     mortals.world.run_for(moment);
     mortals.world.crash(2);
     EXPECT_EQ(mortals.end_of(put), Status::ok);
-    restore(mortals, 2, {0, 1, 3});
+    mortals.expect_restored(2, {0, 1, 3});
     mortals.world.crash(1);  // the new second home is 3
     EXPECT_EQ(mortals.get(0, key), std::string(500, 'n')) << "STO-C4: " << moment;
     if (testing::Test::HasFailure()) return;
@@ -158,18 +128,15 @@ TEST(StoreCopies, NoGetReturnsWhatTheHomeThatIsGoneStillHas) {
   std::uint64_t knew_later = 0;
   for (std::uint32_t slow = 20; slow <= 140; slow += 20) {
     Mortals mortals(5, 5, sim::profile("ib100"), two_copies());
-    std::string key = "key";
-    while (mortals.at(0).home_of(key) != 2) key += "y";
+    const std::string key = mortals.key_at(2);
     mortals.put(0, key, "old");
     EXPECT_EQ(mortals.get(1, key), "old");
     mortals.world.hang(2);
     mortals.world.slow(1, slow);
-    EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].progress->contains(2); },
-                                        1'000'000'000));
-    if (mortals.nodes[1].progress->contains(2)) ++knew_later;
-    auto put = mortals.at(0).put(key, "new");
-    EXPECT_EQ(mortals.end_of(put), Status::ok);
-    EXPECT_FALSE(mortals.nodes[1].progress->contains(2)) << "STO-C2: it may ask the former home";
+    mortals.until_gone(2);
+    if (mortals.member(1).progress.contains(2)) ++knew_later;
+    EXPECT_EQ(mortals.end_of(mortals.at(0).put(key, "new")), Status::ok);
+    EXPECT_FALSE(mortals.member(1).progress.contains(2)) << "STO-C2: it may ask the former home";
     EXPECT_EQ(mortals.get(1, key), "new") << "STO-C2: slow " << slow;
     if (testing::Test::HasFailure()) return;
   }
@@ -182,13 +149,12 @@ TEST(StoreCopies, AKeyThatIsInsertedAmidADeathGetsItsSecondCopy) {
   for (std::uint64_t at_ns = 0; at_ns < 2'000'000; at_ns += 50'000) {
     SCOPED_TRACE("home 0 dies " + std::to_string(at_ns) + " ns after the put began");
     Mortals mortals(4, 3, Mortals::network(), two_copies());
-    std::string key = "key";
-    while (mortals.at(0).home_of(key) != 2) key += "y";
+    const std::string key = mortals.key_at(2);
     auto put = mortals.at(3).put(key, value);
     mortals.world.run_for(at_ns);
     mortals.world.crash(0);
     EXPECT_EQ(mortals.end_of(put), Status::ok);
-    restore(mortals, 0, {1, 2});
+    mortals.expect_restored(0, {1, 2});
     mortals.world.crash(2);
     EXPECT_EQ(mortals.get(1, key), value) << "STO-C4: one copy was not made";
     if (HasFailure()) return;
@@ -197,10 +163,8 @@ TEST(StoreCopies, AKeyThatIsInsertedAmidADeathGetsItsSecondCopy) {
 
 TEST(StoreCopies, ATimeToLiveEndsAtTheHomeThatTakesOver) {
   Mortals mortals(3, 3, Mortals::network(), two_copies());
-  std::string key = "key";
-  while (mortals.at(0).home_of(key) != 2) key += "y";
-  auto put = mortals.at(0).put(key, "value", 200'000'000);
-  EXPECT_EQ(mortals.end_of(put), Status::ok);
+  const std::string key = mortals.key_at(2);
+  EXPECT_EQ(mortals.end_of(mortals.at(0).put(key, "value", 200'000'000)), Status::ok);
   mortals.world.crash(2);
   EXPECT_EQ(mortals.get(1, key), "value");
   mortals.world.run_for(220'000'000);
@@ -220,41 +184,7 @@ TEST(StoreCopies, RefusesWhatItDoesNotOffer) {
 // --- on each fabric ------------------------------------------------------------------------------
 
 struct CopiesOnStores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(OnAll, CopiesOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
-
-TEST_P(CopiesOnStores, CallsReturnWhatTheyReturnWithOneCopy) {
-  StoreOptions options = test::small_store();
-  options.copies = 2;
-  start(3, options);
-  for (std::uint64_t key = 0; key < 150; ++key)
-    put(static_cast<Rank>(key % 3), key, std::string(key, 'v'));
-  for (std::uint64_t key = 0; key < 150; ++key) {
-    EXPECT_EQ(get(static_cast<Rank>(key % 2), key), std::string(key, 'v'));
-    if (key % 3 == 0) {
-      EXPECT_TRUE(erase(1, key));
-    }
-    if (key % 3 == 1) {
-      EXPECT_TRUE(put(2, key, std::string(2'000, 'l')));
-    }
-  }
-  EXPECT_EQ(count(0), 100U);
-  std::map<std::uint64_t, int> seen;
-  for (Rank rank = 0; rank < 3; ++rank)
-    at(rank).for_each_local([&](const StoreEntry& entry) {
-      std::uint64_t key = 0;
-      std::memcpy(&key, entry.key.data(), sizeof key);
-      ++seen[key];
-    });
-  EXPECT_EQ(seen.size(), 100U);
-  for (const auto& [key, times] : seen) EXPECT_EQ(times, 1) << key;
-  auto append = at(0).update(1, [](std::optional<std::span<const std::byte>> now) {
-    EXPECT_TRUE(now.has_value());
-    return StoreUpdate::erase();
-  });
-  EXPECT_TRUE(ended(append).changed());
-  EXPECT_EQ(get(2, 1), "-");
-}
+DUNLIN_RUN_ON(test::store_backends(), CopiesOnStores);
 
 /// Members change keys of each other's at once: none waits for the others in a circle.
 TEST_P(CopiesOnStores, ChangesOfFewChainsAllEnd) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,10 +13,7 @@ namespace {
 /// Two members on shm, both polled here.
 struct StoreCountersShown : testing::Test {
   void start(const StoreOptions& options) {
-    const auto& all = test::backends();
-    const auto shm = std::find_if(all.begin(), all.end(),
-                                  [](const test::NodeBackend& b) { return b.name == "Shm"; });
-    stores = std::make_unique<test::RealStores>(*shm, 2, options);
+    stores = std::make_unique<test::RealStores>(test::backend_of("Shm"), 2, options);
   }
   void end(StoreOperation&& operation) {
     EXPECT_EQ(remote::describe(stores->end_of(operation)), "done");

@@ -14,7 +14,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 #include "support/rounds.hpp"
 
@@ -59,11 +59,6 @@ struct EvictionOnStores : test::OnStores {
       }
     }
   }
-  [[nodiscard]] std::uint64_t evictions() {
-    std::uint64_t all = 0;
-    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().evictions;
-    return all;
-  }
   static constexpr std::uint64_t kBatch = 16;
 };
 
@@ -71,7 +66,7 @@ TEST_P(EvictionOnStores, APutIntoAFullStoreMakesRoomAndStaysWithinTheLimit) {
   start(2, patient());
   fill(0, 0, 6'000, 200);
   fill(1, 6'000, 3'000, 200);
-  EXPECT_GT(evictions(), 3'000U);
+  EXPECT_GT(sum_of(&StoreStatistics::evictions), 3'000U);
   EXPECT_EQ(get(1, std::uint64_t{8'999}), std::string(200, 'v')) << "the newest key is there";
   EXPECT_EQ(get(0, std::uint64_t{0}), "-") << "the oldest key is not";
 }
@@ -101,7 +96,7 @@ TEST_P(EvictionOnStores, WhatIsUsedStaysAndWhatIsNotGoes) {
     }
     for (std::uint64_t key = 0; key < 20; ++key) kept += get(1, key) == used ? 1 : 0;
     EXPECT_GE(kept, 18U) << "of 20 keys of " << value_bytes << " bytes, used all the time";
-    EXPECT_GT(evictions(), 2'000U);
+    EXPECT_GT(sum_of(&StoreStatistics::evictions), 2'000U);
     cluster = nullptr;
   }
 }
@@ -228,8 +223,7 @@ TEST_P(EvictionOnStores, ZipfGetsHitAlmostAsOftenAsWithExactLru) {
   EXPECT_GE(hits * 100, of_lru * 95);
 }
 
-INSTANTIATE_TEST_SUITE_P(OnAll, EvictionOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), EvictionOnStores);
 
 TEST(Eviction, AHomeThatMakesNoRoomIsWaitedForNoLongerThanAllowed) {
   static constexpr std::uint64_t kWaitNs = 300'000'000;
@@ -246,8 +240,7 @@ TEST(Eviction, AHomeThatMakesNoRoomIsWaitedForNoLongerThanAllowed) {
   std::uint64_t began_ns = 0;
   for (; key < 10'000 && status == Status::ok; ++key) {
     began_ns = stores.world.now_ns();
-    auto put = stores[1].put(key, value);
-    status = stores.end_of(put);
+    status = stores.end_of(stores[1].put(key, value));
   }
   EXPECT_EQ(remote::describe(status), remote::describe(Status::no_room)) << "STO-V4";
   const std::uint64_t waited_ns = stores.world.now_ns() - began_ns;
@@ -263,8 +256,7 @@ TEST(Eviction, TheSlabsOfADeadMemberComeBack) {
   const std::string value(200, 'v');
   for (std::uint64_t key = 0; key < 2'500; ++key) mortals.put(2, std::to_string(key), value);
   mortals.world.crash(2);
-  EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].members->contains(2); },
-                                      10'000'000'000));
+  mortals.until_gone(2);
   const std::string larger(3'000, 'w');
   for (std::uint64_t key = 0; key < 500; ++key)
     mortals.put(1, "after" + std::to_string(key), larger);
@@ -359,7 +351,7 @@ TEST(Eviction, TakesNoPartOfATransactionBackWhileAMemberDies) {
           std::make_unique<PairWriter>(mortals.at(rank), seed * 31 + rank, seen));
       writer.name(rank);
       mortals.world.detach_all(rank);
-      mortals.world.attach(rank, [&writer, &progress = *mortals.nodes[rank].progress] {
+      mortals.world.attach(rank, [&writer, &progress = mortals.member(rank).progress] {
         return progress.poll() + writer.step();
       });
     }

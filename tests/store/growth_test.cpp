@@ -119,23 +119,9 @@ struct GrowthOnStores : test::OnStores {
   void put_all(Rank by, std::uint64_t first, std::uint64_t count) {
     for (std::uint64_t key = first; key < first + count; ++key) put(by, key, value_of(key));
   }
-  /// Until no home has more keys than its index should have.
-  void settle() {
-    EXPECT_TRUE(cluster->until([&] {
-      for (Rank rank = 0; rank < cluster->size(); ++rank)
-        if (at(rank).statistics().occupancy() > 0.75) return false;
-      return true;
-    }));
-  }
-  std::uint64_t splits() {
-    std::uint64_t all = 0;
-    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().splits;
-    return all;
-  }
 };
 
-INSTANTIATE_TEST_SUITE_P(OnAll, GrowthOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), GrowthOnStores);
 
 TEST_P(GrowthOnStores, TheIndexGrowsWithTheKeysAndLookupsStayShort) {
   constexpr std::uint64_t kMany = 1'200;
@@ -145,7 +131,7 @@ TEST_P(GrowthOnStores, TheIndexGrowsWithTheKeysAndLookupsStayShort) {
     put_all(0, key, 20);
     settle();
   }
-  EXPECT_GT(splits(), kMany / 8);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), kMany / 8);
   std::uint64_t reads = 0;
   for (std::uint64_t key = 0; key < kMany; ++key) {
     auto op = at(2).get(key);
@@ -169,7 +155,7 @@ TEST_P(GrowthOnStores, CachedLocationsSurvive) {
   for (std::uint64_t key = 0; key < 5; ++key) EXPECT_EQ(get(1, key), value_of(key));
   put_all(0, 5, 500);
   settle();
-  EXPECT_GT(splits(), 0U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 0U);
   for (std::uint64_t key = 0; key < 5; ++key) {
     auto op = at(1).get(key);
     EXPECT_EQ(ended(op).text(), value_of(key));
@@ -203,7 +189,7 @@ TEST_P(GrowthOnStores, AScanReturnsEachKeyOnceWhileChainsAreSplit) {
     settle();
   } while (cursor != 0 && ++steps < 10'000);
   EXPECT_EQ(cursor, 0U);
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   for (std::uint64_t key = 0; key < kStay; ++key) EXPECT_EQ(seen[key], 1) << key;
 }
 
@@ -230,7 +216,7 @@ TEST_P(GrowthOnStores, ATransactionWhoseChainsAreSplitConflictsOrHappens) {
     ASSERT_TRUE(status == Status::ok || status == Status::conflict) << remote::describe(status);
     if (status == Status::ok) ++done;
   }
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   EXPECT_GT(done, 10);
   EXPECT_EQ(get(0, 1'000'000), std::to_string(50 - done));
   EXPECT_EQ(get(0, 1'000'001), std::to_string(50 + done));
@@ -253,7 +239,7 @@ TEST_P(GrowthOnStores, CallsUnderWayFindWhatIsThere) {
     for (StoreOperation& put : puts) EXPECT_TRUE(ended(put).changed());
     settle();
   }
-  EXPECT_GT(splits(), 10U);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
   EXPECT_EQ(count(1), kStay + 480);
 }
 
@@ -265,8 +251,7 @@ TEST_P(GrowthOnStores, AnIndexWithoutRoomStaysAsItIs) {
   Status last = Status::ok;
   std::uint64_t keys = 0;
   for (; last == Status::ok && keys < 100'000; ++keys) {
-    auto op = at(1).put(keys, std::string(400, 'v'));
-    last = cluster->end_of(op);
+    last = cluster->end_of(at(1).put(keys, std::string(400, 'v')));
   }
   EXPECT_TRUE(last == Status::no_room || last == Status::full) << remote::describe(last);
   EXPECT_EQ(count(1), keys - 1);
@@ -288,13 +273,11 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
     StoreOptions options = GrowthOnStores::one_key();
     options.homes = 1;
     test::SimStores cluster(wild, 2, options, 1 + delay_ns);
-    auto first = cluster[1].put("first", "value");
-    ASSERT_EQ(cluster.end_of(first), Status::ok);
+    ASSERT_EQ(cluster.end_of(cluster[1].put("first", "value")), Status::ok);
     const std::uint64_t wakes_ns = cluster[1].fabric().now_ns() + kPauseNs;
     cluster.world.pause(0, kPauseNs);
     for (std::uint64_t key = 0; key < kOverflow; ++key) {
-      auto put = cluster[1].put(key, "value");
-      ASSERT_EQ(cluster.end_of(put), Status::ok);
+      ASSERT_EQ(cluster.end_of(cluster[1].put(key, "value")), Status::ok);
     }
     ASSERT_EQ(cluster[0].statistics().splits, 0U);
     const std::uint64_t now_ns = cluster[1].fabric().now_ns();
@@ -322,18 +305,15 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
   options.homes = 1;
   options.limit_bytes = 4 << 16;  // slabs
   test::SimStores cluster(sim::profile("ib100"), 2, options);
-  auto first = cluster[1].put("first", "value");
-  ASSERT_EQ(cluster.end_of(first), Status::ok);
+  ASSERT_EQ(cluster.end_of(cluster[1].put("first", "value")), Status::ok);
   cluster.world.pause(0, 900'000);
   Status last = Status::ok;
   for (std::uint64_t key = 0; key < 8; ++key) {
-    auto put = cluster[1].put(key, "value");
-    ASSERT_EQ(cluster.end_of(put), Status::ok);
+    ASSERT_EQ(cluster.end_of(cluster[1].put(key, "value")), Status::ok);
   }
   for (std::size_t bytes = 30'000; last == Status::ok && bytes > 1'000; bytes /= 2)
     for (std::uint64_t key = 0; last == Status::ok && key < 3; ++key) {
-      auto put = cluster[1].put(1'000 * bytes + key, std::string(bytes, 'v'));
-      last = cluster.end_of(put);
+      last = cluster.end_of(cluster[1].put(1'000 * bytes + key, std::string(bytes, 'v')));
     }
   ASSERT_EQ(last, Status::no_room);
   ASSERT_EQ(cluster[0].statistics().splits, 0U);
@@ -349,16 +329,14 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
 /// One thread inserts keys, and splits the chains in which another one looks for its own.
 TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
   const std::uint64_t kStay = 64, kNew = test::rounds(20'000);
-  const auto& all = test::backends();
-  const auto shm = std::find_if(all.begin(), all.end(),
-                                [](const test::NodeBackend& one) { return one.name == "Shm"; });
+  const test::NodeBackend& shm = test::backend_of("Shm");
   StoreOptions options = GrowthOnStores::one_key();
   options.memory_bytes = 16 << 20;
   options.homes = 1;
   const std::string group = test::fresh_group();
   std::atomic<bool> is_filled = false, is_done = false;
   std::jthread reader([&] {
-    const auto fabric = shm->join({.group = group, .nodes = 2, .rank = 1});
+    const auto fabric = shm.join({.group = group, .nodes = 2, .rank = 1});
     Store store(*fabric, options);
     while (!is_filled) store.poll();
     std::uint64_t looks = 0;
@@ -372,7 +350,7 @@ TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
       ASSERT_FALSE(absent.found());
     }
   });
-  const auto fabric = shm->join({.group = group, .nodes = 2, .rank = 0});
+  const auto fabric = shm.join({.group = group, .nodes = 2, .rank = 0});
   Store store(*fabric, options);
   for (std::uint64_t key = 0; key < kStay; ++key)
     ASSERT_EQ(store.put(key, "stays").wait(), Status::ok);

@@ -8,7 +8,7 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/joining.hpp"
+#include "store/sim_members.hpp"
 
 /// Moves of keys that meet a home without room, a store that ends, or each other.
 namespace dunlin {
@@ -20,18 +20,12 @@ using test::kLate;
 using test::name_of;
 using test::roomy_store;
 
-constexpr std::size_t kLargeBytes = 4'000;
-
 /// Founders whose memory the values of so many keys fill, as far as they go in.
 struct Full : Joining {
-  explicit Full(int keys, std::uint32_t others = 2) : Joining(test::smallest_store(), others) {
+  explicit Full(int keys, std::uint32_t others = 2) : Joining(test::tiny_store(), others) {
     options.contributes = true;
     options.memory_bytes = 16 << 20;  // of those that join
-    for (int key = 0; key < keys; ++key) {
-      std::string value = std::string(kLargeBytes, 'v') + name_of(key);
-      auto put = at(0).store.put(name_of(key), value);
-      if (end_of(put) == Status::ok) expected[name_of(key)] = std::move(value);
-    }
+    fill_up(keys, {0});
   }
 };
 
@@ -63,10 +57,9 @@ TEST(StoreJoinMishaps, WhatIsCoveredStaysCoveredThoughItCameOnTwoWays) {
     ++both_ways;
     EXPECT_EQ(members.keys_at(kLate) + members.keys_at(2), members.expected.size());
     std::uint64_t seen = 0;
-    members.at(kLate).store.for_each_local([&](const StoreEntry&) { ++seen; });
+    members.at(kLate).for_each_local([&](const StoreEntry&) { ++seen; });
     EXPECT_EQ(seen, members.keys_at(kLate)) << "STO-M5: some are taken for not covered";
-    members.at(0).group->leave();
-    members.until_gone(0, 2);
+    members.part(0, 2);
     members.join(kLate + 1);  // asks who covers the keys of the one that is gone
     members.expect_all(kLate + 1);
     if (HasFailure()) return;
@@ -117,10 +110,10 @@ TEST(StoreJoinMishaps, AMemberTakesOfAnotherHomeIfTheFirstOneLeaves) {
     members.fill(40);
     members.join(kLate);
     const Rank leaves = members.keys_at(0) >= members.keys_at(1) ? 0 : 1;  // that is asked first
-    auto leave = std::make_unique<StoreOperation>(members.at(leaves).store);
-    if (leave_is_first) members.at(leaves).store.leave(*leave);
-    auto take = members.at(kLate).store.take_keys();
-    if (!leave_is_first) members.at(leaves).store.leave(*leave);
+    auto leave = std::make_unique<StoreOperation>(members.at(leaves));
+    if (leave_is_first) members.at(leaves).leave(*leave);
+    auto take = members.at(kLate).take_keys();
+    if (!leave_is_first) members.at(leaves).leave(*leave);
     EXPECT_EQ(remote::describe(members.end_of(take)), "done");
     EXPECT_EQ(remote::describe(members.end_of(*leave)), "done");
     EXPECT_GT(members.keys_at(kLate), 0U);

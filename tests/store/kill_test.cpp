@@ -15,12 +15,11 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
 #include "store/stores.hpp"
 #include "support/fresh_group.hpp"
+#include "support/group_member.hpp"
 #include "support/process.hpp"
 #include "support/seeds.hpp"
 
@@ -124,7 +123,7 @@ class Writer {
   }
   bool await(Rank dead) {
     const std::uint64_t end = fabric_->now_ns() + kPatienceNs;
-    while (progress_.contains(dead) || !store_.statistics().copies_complete) {
+    while (member_.progress.contains(dead) || !store_.statistics().copies_complete) {
       if (store_.poll() == 0) std::this_thread::yield();
       if (fabric_->now_ns() > end) return false;
     }
@@ -155,16 +154,12 @@ class Writer {
   Shared& shared_;
   Rank rank_;
   std::unique_ptr<Fabric> fabric_;
-  Group group_{*fabric_};
-  GroupMembers members_{group_};
-  remote::Progress progress_{*fabric_, members_};
-  Store store_{progress_, options()};
+  test::GroupMember member_{*fabric_};
+  Store store_{member_.progress, options()};
   std::unique_ptr<StoreOperation> leave_;
 };
 
-struct StoreKills : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-};
+struct StoreKills : test::OnBackends {};
 
 /// The processes of a store. The parent.
 class Killing {
@@ -263,8 +258,7 @@ TEST_P(StoreKills, NothingIsLostThatWasPutWhileAHomeLeaves) {
   std::cout << kills << " kills and " << leaves << " leaves amid " << puts << " puts\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(On, StoreKills, testing::ValuesIn(test::backends()),
-                         [](const auto& one) { return one.param.name; });
+DUNLIN_RUN_ON(test::backends(), StoreKills);
 
 }  // namespace
 }  // namespace dunlin

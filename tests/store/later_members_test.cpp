@@ -1,11 +1,9 @@
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,7 +16,7 @@
 #include <dunlin/segment.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/growing.hpp"
+#include "store/sim_members.hpp"
 #include "support/errors.hpp"
 #include "support/process.hpp"
 
@@ -29,7 +27,6 @@ namespace {
 using remote::Status;
 using test::contains;
 using test::kPatienceMs;
-using test::NodeBackend;
 using test::Parent;
 using test::Process;
 using test::what_is_thrown_by;
@@ -37,7 +34,8 @@ using test::what_is_thrown_by;
 using test::Growing;
 using test::kFounders;
 using test::kMost;
-using Member = test::LateMember;
+using test::roomy_store;
+using Member = test::StoreMember;
 
 /// Of real processes: a plan that meets the death of an earlier one uses its ranks up (GRP-N3).
 constexpr std::uint32_t kMostThatJoin = 32;
@@ -58,17 +56,15 @@ TEST(StoreLaterMembers, ReadAndWriteWhatTheFoundersHold) {
 }
 
 TEST(StoreLaterMembers, MayDieAtAnyMomentOfAChange) {
-  sim::Profile slow = sim::profile("ib100");  // so that a write is under way for long
-  slow.bandwidth_bytes_per_ns = 0.1;
   std::uint32_t completed = 0, undone = 0;
   for (std::uint64_t moment = 0; moment < 240'000; moment += 12'000) {
-    Growing members(1, slow);
+    Growing members(1, Growing::network());
     const std::string before(200, 'b'), after(200, 'a');
     members.put(0, "key", before);
     members.join(kFounders);
     EXPECT_EQ(members.get(kFounders, "key"), before);
     {
-      auto op = members.at(kFounders).store.put("key", after);
+      auto op = members.at(kFounders).put("key", after);
       members.world.run_for(moment);
       members.world.crash(kFounders);
     }
@@ -86,32 +82,18 @@ TEST(StoreLaterMembers, MayDieAtAnyMomentOfATransaction) {
   std::uint32_t completed = 0, undone = 0;
   for (std::uint64_t moment = 0; moment < 200'000; moment += 4'000) {
     Growing members;
-    const std::array<std::string_view, 4> keys{"a", "b", "c", "d"};  // at several homes
-    for (const std::string_view key : keys) members.put(0, key, "before");
+    const std::vector<std::string> keys{"a", "b", "c", "d"};  // at several homes
+    for (const std::string& key : keys) members.put(0, key, "before");
     members.join(kFounders);
-    for (const std::string_view key : keys) EXPECT_EQ(members.get(kFounders, key), "before");
+    for (const std::string& key : keys) EXPECT_EQ(members.get(kFounders, key), "before");
     {
-      StoreTransaction transaction(members.at(kFounders).store);
-      for (const std::string_view key : keys) transaction.put(key, "after");
+      StoreTransaction transaction(members.at(kFounders));
+      for (const std::string& key : keys) transaction.put(key, "after");
       transaction.commit();
       members.world.run_for(moment);
       members.world.crash(kFounders);
     }
-    StoreTransaction look(members.at(1).store);  // sees all keys at one moment
-    std::vector<std::string> left;
-    Status status = Status::conflict;
-    for (int tries = 0; tries < 2'000 && status == Status::conflict; ++tries) {
-      look.clear();
-      left.clear();
-      for (const std::string_view key : keys) {
-        StoreOperation& get = look.get(key);
-        members.end_of(get);
-        left.emplace_back(get.text());
-      }
-      status = members.end_of(look.commit());
-      if (status == Status::conflict) members.world.run_for(5'000);
-    }
-    ASSERT_EQ(remote::describe(status), "done") << "STO-8: hangs, at " << moment;
+    const std::vector<std::string> left = members.get_at_once(1, keys);
     const std::string& seen = left[0];
     EXPECT_TRUE(seen == "before" || seen == "after") << "STO-8: " << moment;
     for (const std::string& value : left) EXPECT_EQ(value, seen) << "STO-8: " << moment;
@@ -128,8 +110,7 @@ TEST(StoreLaterMembers, HearThatAFounderIsGone) {
   members.world.crash(2);
   ASSERT_TRUE(members.world.run_until([&] { return !late.progress.contains(2); }, 10'000'000'000));
   for (std::uint32_t i = 0; i < 20; ++i) {
-    auto op = members.at(kFounders).store.put(std::to_string(i), "value");
-    const Status status = members.end_of(op);
+    const Status status = members.end_of(members.at(kFounders).put(std::to_string(i), "value"));
     EXPECT_TRUE(status == Status::ok || status == Status::lost) << remote::describe(status);
     ++(status == Status::ok ? kept : lost);
   }
@@ -146,7 +127,7 @@ TEST(StoreLaterMembers, ComeAndGoWithoutEnd) {
     if (rank % 2 == 0) {
       members.world.crash(rank);
     } else {
-      members.at(rank).group->leave();
+      members.member(rank).group->leave();
     }
     members.until_gone(rank);
     EXPECT_EQ(members.get(1, "key"), std::to_string(rank));
@@ -179,8 +160,7 @@ TEST(StoreLaterMembers, AgreeWithTheFoundersOnHowManyMayCome) {
   members.world.on(
       kFounders, [&] { late.member = std::make_unique<Member>(std::move(late.group), kMost + 1); });
   ASSERT_TRUE(members.world.run_until([&] { return late.member != nullptr; }, 10'000'000'000));
-  auto op = late.member->store.put("key", "value");
-  EXPECT_EQ(members.end_of(op), Status::refused);
+  EXPECT_EQ(members.end_of(late.member->store.put("key", "value")), Status::refused);
   members.put(0, "key", "value");
 }
 
@@ -189,7 +169,7 @@ TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
   Growing members;
   std::vector<std::unique_ptr<SegmentSpace>> spaces;
   for (Rank rank = 0; rank < kFounders; ++rank)
-    spaces.push_back(std::make_unique<SegmentSpace>(members.at(rank).progress,
+    spaces.push_back(std::make_unique<SegmentSpace>(members.member(rank).progress,
                                                     SpaceOptions{.pool_bytes = 4096}));
   auto made = spaces[0]->allocate({.bytes = 8, .coherence = Coherence::strict});
   ASSERT_EQ(members.end_of(made), Status::ok);
@@ -212,20 +192,19 @@ TEST(StoreLaterMembers, LeaveTheFoundersSegmentsAlone) {
 
 // --- real processes ------------------------------------------------------------------------------
 
-struct StoreJoins : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-  [[nodiscard]] test::NodeSpec node(Rank rank) const {
-    return {.group = name, .nodes = kFounders, .rank = rank, .silence_timeout_ms = 0};
-  }
-  [[nodiscard]] GroupOptions options(Rank rank) const {
-    test::NodeSpec there = node(rank);
-    there.nodes = kFounders + 1;
-    return {.rendezvous = GetParam().rendezvous(there)};
-  }
-  static StoreOptions roomy() {
-    StoreOptions options = test::small_store();
-    options.expected_keys = 8;
-    return options;
+struct StoreJoins : test::OnProcesses {
+  [[nodiscard]] GroupOptions options(Rank rank) const { return {.rendezvous = rendezvous(rank)}; }
+  /// All of them, at work.
+  [[nodiscard]] std::vector<Process> founders_with(const StoreOptions& store) const {
+    std::vector<Process> founders;
+    for (Rank rank = 0; rank < members; ++rank)
+      founders.emplace_back([=, this](Parent& parent) {
+        const auto fabric = join(rank);
+        Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin, store);
+        return use(parent, member, std::to_string(rank));
+      });
+    for (Process& founder : founders) EXPECT_EQ(founder.receive_line(), "works");
+    return founders;
   }
   /// What it does with its store until its parent ends it; and tells its state when that asks.
   static int use(Parent& parent, Member& member, const std::string& own_key) {
@@ -254,27 +233,19 @@ struct StoreJoins : testing::TestWithParam<NodeBackend> {
     return 1;
   }
   /// What all that work say, if the test has failed.
-  static std::string states(std::vector<Process>& members) {
+  static std::string states(std::vector<Process>& founders) {
     if (!HasFailure()) return {};
     std::string text;
-    for (Process& member : members) {
-      member.send_line("state");
-      text += "\n" + member.receive_line();
+    for (Process& founder : founders) {
+      founder.send_line("state");
+      text += "\n" + founder.receive_line();
     }
     return text;
   }
-  const std::string name = test::fresh_group();
 };
 
 TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
-  std::vector<Process> founders;
-  for (Rank rank = 0; rank < kFounders; ++rank)
-    founders.emplace_back([=, this](Parent& parent) {
-      const auto fabric = GetParam().join(node(rank));
-      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin);
-      return use(parent, member, std::to_string(rank));
-    });
-  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  std::vector<Process> founders = founders_with(test::tiny_store());
   for (const char* as : {"first", "second"}) {  // each comes when the other is gone
     Process late([=, this](Parent& parent) {
       Member member(Group::join(as, options(kFounders), kPatienceMs), kMostThatJoin);
@@ -295,14 +266,7 @@ TEST_P(StoreJoins, GoOnThoughTheOneThatJoinedIsKilled) {
 }
 
 TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
-  std::vector<Process> founders;
-  for (Rank rank = 0; rank < kFounders; ++rank)
-    founders.emplace_back([=, this](Parent& parent) {
-      const auto fabric = GetParam().join(node(rank));
-      Member member(std::make_unique<Group>(*fabric, options(rank)), kMostThatJoin, roomy());
-      return use(parent, member, std::to_string(rank));
-    });
-  for (Process& founder : founders) ASSERT_EQ(founder.receive_line(), "works");
+  std::vector<Process> founders = founders_with(roomy_store());
   const auto has_all = [](Store& store, std::uint64_t patience_ns) {
     for (std::uint64_t key = 0; key < 100; ++key)
       if (auto get = store.get(key); get.outcome(patience_ns).text() != std::to_string(key))
@@ -311,7 +275,7 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
   };
   const std::uint64_t patience_ns = std::uint64_t{kPatienceMs} * 1'000'000;
   Process late([=, this](Parent& parent) {
-    StoreOptions contributing = roomy();
+    StoreOptions contributing = roomy_store();
     contributing.contributes = true;
     Member member(Group::join("late", options(kFounders), kPatienceMs), kMostThatJoin,
                   contributing);
@@ -334,7 +298,8 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
   EXPECT_EQ(late.receive_line(), "has taken keys");
   ASSERT_EQ(states(founders), "");
   Process last([=, this](Parent& parent) {
-    Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin, roomy());
+    Member member(Group::join("last", options(kFounders), kPatienceMs), kMostThatJoin,
+                  roomy_store());
     if (!has_all(member.store, patience_ns)) return give_up(parent, member);
     parent.send_line("has read all");
     for (;;) member.store.poll();
@@ -346,8 +311,7 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
   for (Process& founder : founders) founder.kill();
 }
 
-INSTANTIATE_TEST_SUITE_P(On, StoreJoins, testing::ValuesIn(test::backends()),
-                         [](const auto& one) { return one.param.name; });
+DUNLIN_RUN_ON(test::backends(), StoreJoins);
 
 }  // namespace
 }  // namespace dunlin

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,8 @@
 
 #include <dunlin/store.hpp>
 
+#include "store/sim_members.hpp"
 #include "store/traffic.hpp"
-#include "store/two_copies.hpp"
 #include "support/rounds.hpp"
 
 /// One death at any moment of a move of keys, in a store with two copies of each key that all
@@ -33,8 +32,6 @@ constexpr std::uint64_t kPatienceNs = 100'000'000;  // with all the traffic
 struct Leaving : CopiedMortals {
   static constexpr Rank kMover = 1;
   explicit Leaving(std::uint64_t index_keys) : CopiedMortals(6, 5, two_copies(0, index_keys)) {}
-  Store& store(Rank rank) { return at(rank); }
-  remote::Progress& progress(Rank rank) { return *nodes[rank].progress; }
   void begin_move(StoreOperation& move) { at(kMover).leave(move); }
   static std::vector<Rank> members() { return {0, 1, 2, 3, 4, 5}; }
   static std::vector<Rank> homes() { return {0, 1, 2, 3, 4}; }
@@ -50,9 +47,7 @@ struct Taking : Joining {
     options.contributes = false;
     join(kLate + 1);
   }
-  Store& store(Rank rank) { return at(rank).store; }
-  remote::Progress& progress(Rank rank) { return at(rank).progress; }
-  void begin_move(StoreOperation& move) { store(kMover).take_keys(move); }
+  void begin_move(StoreOperation& move) { at(kMover).take_keys(move); }
   static std::vector<Rank> members() { return {0, 1, 2, kLate, kLate + 1}; }
   static std::vector<Rank> homes() { return {0, 1, 2, kLate}; }
   /// The home that gives.
@@ -65,9 +60,9 @@ struct Moving {
   explicit Moving(std::uint64_t index_keys)
       : members(index_keys),
         traffic(
-            members.world, [this](Rank rank) -> Store& { return members.store(rank); },
+            members.world, [this](Rank rank) -> Store& { return members.at(rank); },
             Members::members(), kKeys),
-        move(members.store(Members::kMover)) {
+        move(members.at(Members::kMover)) {
     traffic.run_for(kWarmUpNs);
   }
   void begin() { members.begin_move(move); }
@@ -82,7 +77,7 @@ struct Moving {
     calm.traffic.stop();
     EXPECT_TRUE(calm.run_until_complete({}));
     for (const Rank by : Members::members()) calm.traffic.read_all(by);
-    auto count = calm.members.store(0).count();
+    auto count = calm.members.at(0).count();
     EXPECT_EQ(remote::describe(calm.members.end_of(count)), "done");
     EXPECT_EQ(count.keys(), calm.traffic.present());
     return took;
@@ -101,8 +96,8 @@ struct Moving {
           for (const Rank rank : Members::members()) {
             if (is_dead(rank)) continue;
             for (const Rank gone : without)
-              if (members.progress(rank).contains(gone)) return false;
-            if (!members.store(rank).statistics().copies_complete) return false;
+              if (members.member(rank).progress.contains(gone)) return false;
+            if (!members.at(rank).statistics().copies_complete) return false;
           }
           return true;
         },
@@ -193,7 +188,7 @@ void die_while_chains_move() {
       moving.begin();
       const auto has_begun = [&] {
         for (const Rank rank : Members::homes())
-          if (moving.members.store(rank).statistics().keys_moved > 0) return true;
+          if (moving.members.at(rank).statistics().keys_moved > 0) return true;
         return false;
       };
       ASSERT_TRUE(moving.traffic.run_until(has_begun, kPatienceNs));
@@ -240,32 +235,20 @@ void scan_while_one_dies() {
     for (std::uint64_t i = 0; i < kScans; ++i) {
       SCOPED_TRACE("member " + std::to_string(dies) + " dies at moment " + std::to_string(i));
       Members members(60);
-      std::map<std::string, std::string> expected;
-      for (int key = 0; key < 40; ++key) {
-        auto put = members.store(0).put(test::name_of(key), std::to_string(key));
-        EXPECT_EQ(members.end_of(put), Status::ok);
-        if (key % 3 != 0) expected[test::name_of(key)] = std::to_string(key);
-      }
-      for (int key = 0; key < 40; key += 3) {
-        auto erase = members.store(2).erase(test::name_of(key));
-        EXPECT_EQ(members.end_of(erase), Status::ok);
-      }
-      StoreOperation move(members.store(Members::kMover));
+      members.fill(40);
+      for (int key = 0; key < 40; key += 3) members.erase(2, test::name_of(key));
+      StoreOperation move(members.at(Members::kMover));
       members.begin_move(move);
       const std::uint64_t at = members.world.now_ns() + took * i / kScans;
       members.world.at(at, [&] { members.world.crash(dies); });
       const Rank by = dies == Members::members().back() ? 0 : Members::members().back();
-      for (int scan = 0; scan < 3 || members.world.now_ns() < at; ++scan) {
-        if constexpr (requires { members.scanned(by, 1U, std::uint64_t{0}); })
-          EXPECT_EQ(members.scanned(by, 1, 2'000), expected) << "STO-C3: scan " << scan;
-        else
-          EXPECT_EQ(members.scanned(by, 2'000), expected) << "STO-C3: scan " << scan;
-      }
+      for (int scan = 0; scan < 3 || members.world.now_ns() < at; ++scan)
+        EXPECT_EQ(members.scanned(by, 2'000), members.expected) << "STO-C3: scan " << scan;
       if (dies != Members::kMover) {
         EXPECT_TRUE(members.world.run_until([&] { return move.finished(); }, kPatienceNs))
             << "it hangs";
       }
-      EXPECT_EQ(members.scanned(by), expected) << "STO-C3";
+      EXPECT_EQ(members.scanned(by), members.expected) << "STO-C3";
       if (testing::Test::HasFailure()) return;
     }
 }

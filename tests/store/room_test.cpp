@@ -8,8 +8,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/growing.hpp"
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 
 /// Memory that nothing uses is there for whoever wants it, in stores that do not evict (REM-17).
@@ -38,8 +37,7 @@ TEST_P(RoomOnStores, OneValueAtATimeHasRoomWhoeverPutsIt) {
   for (std::uint64_t step = 0; step < 200; ++step) {
     const auto by = static_cast<Rank>(random() % 4), other = static_cast<Rank>(random() % 4);
     const std::size_t size = kSizes.at(random() % kSizes.size());
-    auto put = at(by).put(step, std::string(size, 'v'));
-    ASSERT_EQ(remote::describe(cluster->end_of(put)), "done")
+    ASSERT_EQ(remote::describe(cluster->end_of(at(by).put(step, std::string(size, 'v')))), "done")
         << "step " << step << ": " << size << " bytes of member " << by;
     ASSERT_TRUE(erase(other, step));
   }
@@ -92,8 +90,7 @@ TEST_P(RoomOnStores, AStoreThatIsFullSaysSoToAll) {
   Status last = Status::ok;
   std::uint64_t keys = 0;
   for (; last == Status::ok && keys < 10'000; ++keys) {
-    auto put = at(static_cast<Rank>(keys % 3)).put(keys, std::string(3'000, 'v'));
-    last = cluster->end_of(put);
+    last = cluster->end_of(at(static_cast<Rank>(keys % 3)).put(keys, std::string(3'000, 'v')));
   }
   EXPECT_TRUE(last == Status::no_room || last == Status::full) << remote::describe(last);
   for (const Rank by : {0U, 1U, 2U}) {
@@ -103,13 +100,12 @@ TEST_P(RoomOnStores, AStoreThatIsFullSaysSoToAll) {
   EXPECT_EQ(count(1), keys - 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(OnAll, RoomOnStores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), RoomOnStores);
 
 TEST(StoreRoom, JoinersThatSetEraseAndLeaveTakeNothingWithThem) {
   test::Growing group(3, sim::profile("ib100"), scarce_store());
   for (Rank late = test::kFounders; late < test::kFounders + 3; ++late) {
-    test::LateMember& joiner = group.join(late);
+    test::StoreMember& joiner = group.join(late);
     for (const std::size_t size : kSizes)
       for (int key = 0; key < 6; ++key) {
         const std::string name = "key " + std::to_string(key);
@@ -123,19 +119,17 @@ TEST(StoreRoom, JoinersThatSetEraseAndLeaveTakeNothingWithThem) {
   }
   group.world.run_for(1'000 * kMillisecondNs);
   for (Rank rank = 0; rank < test::kFounders; ++rank)
-    EXPECT_LE(group.at(rank).store.statistics().memory_held, 2U << 16) << rank;
+    EXPECT_LE(group.at(rank).statistics().memory_held, 2U << 16) << rank;
 }
 
 TEST(StoreRoom, TheSlabsOfTheDeadServeOthers) {
   test::Mortals mortals(4, 1, sim::profile("ib100"), scarce_store());
   for (const std::size_t size : kSizes) {
     mortals.put(3, "of the dead", std::string(size, 'v'));
-    auto erase = mortals.at(2).erase("of the dead");
-    EXPECT_EQ(mortals.end_of(erase), Status::ok);
+    EXPECT_EQ(mortals.end_of(mortals.at(2).erase("of the dead")), Status::ok);
   }
   mortals.world.crash(3);
-  EXPECT_TRUE(mortals.world.run_until([&] { return !mortals.nodes[0].members->contains(3); },
-                                      10'000 * kMillisecondNs));
+  mortals.until_gone(3);
   for (const std::size_t size : kSizes) {
     mortals.put(1, "of another", std::string(size, 'w'));
     EXPECT_EQ(mortals.get(2, "of another").size(), size);
@@ -158,9 +152,9 @@ struct ExpiryUnderPressure : testing::Test {
 TEST_F(ExpiryUnderPressure, NoPutIsRefusedWhileOthersHaveExpired) {
   std::uint64_t refused = 0;
   for (std::uint64_t key = 0; key < 20'000; ++key) {
-    auto put =
-        stores[static_cast<Rank>(key % 3)].put(key, std::string(1'000, 'x'), 3 * kMillisecondNs);
-    if (stores.end_of(put) != Status::ok) ++refused;
+    if (stores.end_of(stores[static_cast<Rank>(key % 3)].put(key, std::string(1'000, 'x'),
+                                                             3 * kMillisecondNs)) != Status::ok)
+      ++refused;
   }
   EXPECT_EQ(refused, 0U);
   EXPECT_GT(stores[0].statistics().expired, 17'000U);
@@ -170,23 +164,23 @@ TEST_F(ExpiryUnderPressure, AFullStoreHasRoomOnceItsKeysHaveExpired) {
   Status last = Status::ok;
   std::uint64_t keys = 0;
   for (; last == Status::ok; ++keys) {
-    auto put = stores[1].put(keys, std::string(5'000, 'x'), 400 * kMillisecondNs);
-    last = stores.end_of(put);
+    last = stores.end_of(stores[1].put(keys, std::string(5'000, 'x'), 400 * kMillisecondNs));
   }
   EXPECT_EQ(last, Status::no_room);
   EXPECT_GT(keys, 300U);
   stores.world.run_for(420 * kMillisecondNs);
   for (std::uint64_t key = 0; key < 300; ++key) {
-    auto put = stores[2].put(key, std::string(5'000, 'y'));
-    ASSERT_EQ(remote::describe(stores.end_of(put)), "done") << key;
+    ASSERT_EQ(remote::describe(stores.end_of(stores[2].put(key, std::string(5'000, 'y')))), "done")
+        << key;
   }
 }
 
 /// Redis erases within two seconds what has expired, if it is little.
 TEST_F(ExpiryUnderPressure, TheNumberOfKeysFollowsWhatHasExpired) {
   for (std::uint64_t key = 0; key < 3'000; ++key) {
-    auto put = stores[1].put(key, "value", key % 2 == 0 ? 50 * kMillisecondNs : kNoExpiry);
-    ASSERT_EQ(stores.end_of(put), Status::ok);
+    ASSERT_EQ(
+        stores.end_of(stores[1].put(key, "value", key % 2 == 0 ? 50 * kMillisecondNs : kNoExpiry)),
+        Status::ok);
   }
   stores.world.run_for(2'000 * kMillisecondNs);
   auto count = stores[2].count();

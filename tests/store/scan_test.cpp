@@ -9,7 +9,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/joining.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 
 /// Scans of indexes that are nearly empty: an empty region costs no step, and hides no key.
@@ -40,14 +40,6 @@ struct ScanOfFew : test::OnStores {
       ASSERT_EQ(scan[i].key.size(), sizeof(std::uint64_t));
       std::memcpy(&keys.emplace_back(), scan[i].key.data(), sizeof(std::uint64_t));
     }
-  }
-  /// The members poll until no home has more keys than its index should have.
-  void settle() {
-    EXPECT_TRUE(cluster->until([&] {
-      for (Rank rank = 0; rank < cluster->size(); ++rank)
-        if (at(rank).statistics().occupancy() > 0.75) return false;
-      return true;
-    }));
   }
   void put_many(std::uint64_t first, std::uint64_t behind) {
     for (std::uint64_t key = first; key < behind; ++key) {
@@ -94,7 +86,7 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
   constexpr std::uint64_t kStay = 30, kMany = 400;
   put_many(0, kMany);
   for (std::uint64_t key = kStay; key < kMany; ++key) EXPECT_TRUE(erase(1, key));
-  const std::uint64_t splits = at(0).statistics().splits + at(1).statistics().splits;
+  const std::uint64_t splits = sum_of(&StoreStatistics::splits);
   StoreScan scan(at(1), {.buckets = 1});
   StoreCursor cursor = 0;
   std::vector<std::uint64_t> keys;
@@ -108,15 +100,14 @@ TEST_P(ScanOfFew, SeesEachKeyThatStaysOnceWhileTheIndexGrows) {
     cursor = scan.cursor();
   } while (cursor != 0 && next < 20'000);
   EXPECT_EQ(cursor, 0U);
-  EXPECT_GT(at(0).statistics().splits + at(1).statistics().splits, splits);
+  EXPECT_GT(sum_of(&StoreStatistics::splits), splits);
   std::vector<int> seen(kStay);
   for (const std::uint64_t key : keys)
     if (key < kStay) ++seen[key];
   for (std::uint64_t key = 0; key < kStay; ++key) EXPECT_EQ(seen[key], 1) << "STO-10: " << key;
 }
 
-INSTANTIATE_TEST_SUITE_P(OnAll, ScanOfFew, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), ScanOfFew);
 
 TEST(ScanOfFewInSimulator, ReturnsEachKeyOnceWhileTheyMove) {
   StoreOptions options = test::roomy_store();
@@ -125,11 +116,11 @@ TEST(ScanOfFewInSimulator, ReturnsEachKeyOnceWhileTheyMove) {
     test::Joining members(options);
     members.fill(25);
     members.join(test::kLate);
-    auto take = members.at(test::kLate).store.take_keys();
+    auto take = members.at(test::kLate).take_keys();
     EXPECT_EQ(members.scanned(2, pause), members.expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(members.end_of(take), Status::ok);
     EXPECT_EQ(members.scanned(2), members.expected) << "STO-M2: pause " << pause;
-    auto leave = members.at(1).store.leave();
+    auto leave = members.at(1).leave();
     EXPECT_EQ(members.scanned(test::kLate, pause), members.expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(members.end_of(leave), Status::ok);
     EXPECT_EQ(members.scanned(0), members.expected) << "STO-M2: pause " << pause;

@@ -18,8 +18,7 @@ using test::contains;
 using test::what_is_thrown_by;
 
 struct Stores : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(On, Stores, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), Stores);
 
 TEST_P(Stores, WhatOneMemberPutsAllGet) {
   start(3);
@@ -35,54 +34,65 @@ TEST_P(Stores, WhatOneMemberPutsAllGet) {
 }
 
 TEST_P(Stores, BehavesAsAStandardMapDoes) {
-  start(2);
-  std::map<std::string, std::string> model;
-  std::mt19937_64 random(7);
-  const std::vector<std::size_t> lengths{0, 1, 15, 16, 60, 200, 900, 1500, 9000};
-  for (std::uint64_t i = 0; i < 1'500; ++i) {
-    const Rank by = static_cast<Rank>(random() % 2);
-    const std::string key(random() % 40, static_cast<char>('a' + random() % 8));
-    const std::string value(lengths[random() % lengths.size()],
-                            static_cast<char>('A' + random() % 26));
-    const bool there = model.contains(key);
-    switch (random() % 6) {
-      case 0:
-        EXPECT_EQ(put(by, key, value), there);
-        model[key] = value;
-        break;
-      case 1: {
-        auto op = at(by).insert(key, bytes(value));
-        EXPECT_EQ(ended(op).changed(), !there);
-        if (there) {
-          EXPECT_EQ(op.text(), model[key]);
+  for (const std::uint32_t copies : {1U, 2U}) {
+    StoreOptions options = test::small_store();
+    options.copies = copies;
+    start(3, options);
+    std::map<std::string, std::string> model;
+    std::mt19937_64 random(7);
+    const std::vector<std::size_t> lengths{0, 1, 15, 16, 60, 200, 900, 1500, 9000};
+    for (std::uint64_t i = 0; i < 1'500 / copies; ++i) {
+      const Rank by = static_cast<Rank>(random() % 3);
+      const std::string key(random() % 40, static_cast<char>('a' + random() % 8));
+      const std::string value(lengths[random() % lengths.size()],
+                              static_cast<char>('A' + random() % 26));
+      const bool there = model.contains(key);
+      switch (random() % 7) {
+        case 0:
+          EXPECT_EQ(put(by, key, value), there);
+          model[key] = value;
+          break;
+        case 1: {
+          auto op = at(by).insert(key, bytes(value));
+          EXPECT_EQ(ended(op).changed(), !there);
+          if (there) {
+            EXPECT_EQ(op.text(), model[key]);
+          }
+          model.emplace(key, value);
+          break;
         }
-        model.emplace(key, value);
-        break;
+        case 2: {
+          EXPECT_EQ(ended(at(by).replace(key, bytes(value))).changed(), there);
+          if (there) model[key] = value;
+          break;
+        }
+        case 3:
+          EXPECT_EQ(erase(by, key), there);
+          model.erase(key);
+          break;
+        case 4: {
+          auto op = at(by).update(key, [](const std::optional<std::span<const std::byte>>& now) {
+            return now ? StoreUpdate::erase() : StoreUpdate::keep();
+          });
+          EXPECT_EQ(ended(op).changed(), there);
+          model.erase(key);
+          break;
+        }
+        default:
+          EXPECT_EQ(get(by, key), there ? model[key] : "-") << key;
       }
-      case 2: {
-        auto op = at(by).replace(key, bytes(value));
-        EXPECT_EQ(ended(op).changed(), there);
-        if (there) model[key] = value;
-        break;
-      }
-      case 3:
-        EXPECT_EQ(erase(by, key), there);
-        model.erase(key);
-        break;
-      default:
-        EXPECT_EQ(get(by, key), there ? model[key] : "-") << key;
     }
+    for (const auto& [key, value] : model) EXPECT_EQ(get(1, key), value);
+    EXPECT_EQ(count(0), model.size());
+    std::size_t local = 0;
+    for (const Rank rank : {0U, 1U, 2U})
+      at(rank).for_each_local([&](const StoreEntry& entry) {
+        ++local;
+        const std::string key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
+        EXPECT_TRUE(model.contains(key) && entry.value.size() == model[key].size());
+      });
+    EXPECT_EQ(local, model.size());
   }
-  for (const auto& [key, value] : model) EXPECT_EQ(get(1, key), value);
-  EXPECT_EQ(count(0), model.size());
-  std::size_t local = 0;
-  for (const Rank rank : {0U, 1U})
-    at(rank).for_each_local([&](const StoreEntry& entry) {
-      ++local;
-      const std::string key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
-      EXPECT_TRUE(model.contains(key) && entry.value.size() == model[key].size());
-    });
-  EXPECT_EQ(local, model.size());
 }
 
 TEST_P(Stores, ValuesHaveAnyLengthUpToAMegabyte) {
@@ -103,8 +113,7 @@ TEST_P(Stores, ValuesHaveAnyLengthUpToAMegabyte) {
   auto op = at(0).put("key", std::string(kMaxStoreValueBytes + 1, 'x'));
   EXPECT_EQ(cluster->end_of(op), Status::too_long);
   EXPECT_EQ(remote::describe(op.status(), "store"), "it has more bytes than the store takes");
-  auto long_key = at(0).get(std::string(kMaxStoreKeyBytes + 1, 'x'));
-  EXPECT_EQ(cluster->end_of(long_key), Status::too_long);
+  EXPECT_EQ(cluster->end_of(at(0).get(std::string(kMaxStoreKeyBytes + 1, 'x'))), Status::too_long);
   EXPECT_FALSE(put(0, std::string(kMaxStoreKeyBytes, 'x'), "longest key"));
   EXPECT_EQ(get(1, std::string(kMaxStoreKeyBytes, 'x')), "longest key");
 }
@@ -170,8 +179,7 @@ TEST_P(Stores, AFullStoreSaysSoAndGoesOn) {
   std::uint64_t keys = 0;
   Status status = Status::ok;
   for (; keys < 5'000 && status == Status::ok; ++keys) {
-    auto op = at(0).put(keys, value);
-    status = cluster->end_of(op);
+    status = cluster->end_of(at(0).put(keys, value));
     if (status != Status::ok) break;
   }
   EXPECT_EQ(status, Status::no_room);

@@ -33,40 +33,49 @@ using StoreBackend = ClusterBackend<StoreCluster>;
 
 inline std::vector<StoreBackend> store_backends() { return cluster_backends<StoreCluster>(); }
 
-struct OnStores : testing::TestWithParam<StoreBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-  void start(std::uint32_t members, const StoreOptions& options = small_store()) {
-    cluster = GetParam().start(members, options);
-  }
+/// Calls of the members, which end well.
+struct StoreCalls {
   Store& at(Rank rank) { return (*cluster)[rank]; }
-
-  /// The operation, ended well.
   StoreOperation& ended(StoreOperation& operation) {
     EXPECT_EQ(remote::describe(cluster->end_of(operation)), "done");
     return operation;
   }
+  StoreOperation& ended(StoreOperation&& operation) { return ended(operation); }
   /// The value; "-" if the key is absent.
   std::string get(Rank by, StoreKey key) {
     auto op = at(by).get(key);
-    ended(op);
-    return op.found() ? std::string(op.text()) : "-";
+    return ended(op).found() ? std::string(op.text()) : "-";
   }
   bool put(Rank by, StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry) {
-    auto op = at(by).put(key, value, ttl_ns);
-    return ended(op).found();
+    return ended(at(by).put(key, value, ttl_ns)).found();
   }
-  bool erase(Rank by, StoreKey key) {
-    auto op = at(by).erase(key);
-    return ended(op).changed();
+  bool erase(Rank by, StoreKey key) { return ended(at(by).erase(key)).changed(); }
+  std::uint64_t count(Rank by) { return ended(at(by).count()).keys(); }
+  /// Until no home has more keys than its index should have.
+  void settle() {
+    EXPECT_TRUE(cluster->until([&] {
+      for (Rank rank = 0; rank < cluster->size(); ++rank)
+        if (at(rank).statistics().occupancy() > 0.75) return false;
+      return true;
+    }));
   }
-  std::uint64_t count(Rank by) {
-    auto op = at(by).count();
-    return ended(op).keys();
+  /// Over all members.
+  std::uint64_t sum_of(std::uint64_t StoreStatistics::*figure) {
+    std::uint64_t sum = 0;
+    for (Rank rank = 0; rank < cluster->size(); ++rank) sum += at(rank).statistics().*figure;
+    return sum;
   }
   static std::span<const std::byte> bytes(std::string_view text) {
     return std::as_bytes(std::span(text));
   }
   std::unique_ptr<StoreCluster> cluster;
+};
+
+struct OnStores : testing::TestWithParam<StoreBackend>, StoreCalls {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+  void start(std::uint32_t members, const StoreOptions& options = small_store()) {
+    cluster = GetParam().start(members, options);
+  }
 };
 
 }  // namespace dunlin::test

@@ -9,7 +9,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "store/stores.hpp"
 #include "support/rounds.hpp"
 
@@ -24,7 +24,7 @@ constexpr int kFewKeys = 5;
 constexpr int kKeys = 12;  // of one chain or two, which get longer
 
 StoreOptions two_copies() {
-  StoreOptions options = Mortals::tiny_store();
+  StoreOptions options = test::tiny_store();
   options.expected_keys = 1;
   options.copies = 2;
   return options;
@@ -48,8 +48,7 @@ std::string value_for(int key) { return std::string(static_cast<std::size_t>(key
 // --- on each fabric ------------------------------------------------------------------------------
 
 struct TransactionsWithCopies : test::OnStores {};
-INSTANTIATE_TEST_SUITE_P(On, TransactionsWithCopies, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), TransactionsWithCopies);
 
 TEST_P(TransactionsWithCopies, ChangeSeveralKeysAtOnce) {
   start(3, two_copies());
@@ -97,8 +96,7 @@ TEST(StoreTransactionCopies, AreBothChanged) {
 
 TEST(StoreTransactionCopies, KeepATimeToLive) {
   Mortals mortals(3, 3, Mortals::network(), two_copies());
-  std::string key = "key";
-  while (mortals.at(0).home_of(key) != 2) key += "y";
+  const std::string key = mortals.key_at(2);
   StoreTransaction transaction(mortals.at(0));
   transaction.put(key, "value", 200'000'000);
   EXPECT_EQ(mortals.end_of(transaction.commit()), Status::ok);
@@ -125,22 +123,9 @@ std::vector<std::string> gets(Mortals& mortals, Rank by) {
 
 /// All keys have one value at one moment: the former or the new one.
 std::string value_of_all(Mortals& mortals, Rank by) {
-  StoreTransaction look(mortals.at(by));
-  Status status = Status::conflict;
-  std::vector<std::string> values;
-  for (int attempts = 0; attempts < 1'000 && status == Status::conflict; ++attempts) {
-    look.clear();
-    std::vector<StoreOperation*> gets;
-    for (int key = 0; key < kFewKeys; ++key) gets.push_back(&look.get(name_of(key)));
-    values.clear();
-    for (StoreOperation* const get : gets) {
-      EXPECT_EQ(mortals.end_of(*get), Status::ok);
-      values.emplace_back(get->text());
-    }
-    status = mortals.end_of(look.commit());
-    if (status == Status::conflict) mortals.world.run_for(10'000);
-  }
-  EXPECT_EQ(remote::describe(status), "done");
+  std::vector<std::string> keys;
+  for (int key = 0; key < kFewKeys; ++key) keys.push_back(name_of(key));
+  const std::vector<std::string> values = mortals.get_at_once(by, keys);
   for (const std::string& value : values) EXPECT_EQ(value, values[0]) << "STO-C5: not whole";
   return values[0];
 }

@@ -3,14 +3,13 @@
 #include <string_view>
 #include <vector>
 
-#include "store/mortals.hpp"
+#include "store/sim_members.hpp"
 #include "support/rounds.hpp"
 
 /// Transactions whose writer dies, at each moment of the commit.
 namespace dunlin {
 namespace {
 
-using remote::Status;
 using test::Mortals;
 
 /// Between the moments; a sanitizer sees fewer of them.
@@ -52,21 +51,7 @@ void check_cut_off(const sim::Profile& profile, std::uint32_t homes, std::uint64
   const std::uint32_t first = with_home ? 1 : 0;  // home 0 dies, too: the one that decides
   if (with_home) mortals.world.crash(0);
   const Rank by = homes;
-  std::vector<std::string> left;
-  StoreTransaction look(mortals.at(by));
-  Status status = Status::conflict;
-  for (int attempts = 0; attempts < 10'000 && status == Status::conflict; ++attempts) {
-    look.clear();
-    left.clear();
-    for (std::uint32_t i = first; i < homes; ++i) {
-      StoreOperation& get = look.get(keys[i]);
-      mortals.end_of(get);
-      left.push_back(get.found() ? std::string(get.text()) : "-");
-    }
-    status = mortals.end_of(look.commit());
-    if (status == Status::conflict) mortals.world.run_for(5'000);
-  }
-  ASSERT_EQ(remote::describe(status), "done") << "STO-8: hangs, at " << moment;
+  const std::vector<std::string> left = mortals.get_at_once(by, {keys.begin() + first, keys.end()});
   const std::vector<std::string> nothing(before.begin() + first, before.begin() + homes);
   const std::vector<std::string> all(after.begin() + first, after.begin() + homes);
   EXPECT_TRUE(left == nothing || left == all) << "STO-8: at " << moment << " of " << homes;

@@ -9,10 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/group.hpp>
-#include <dunlin/group_members.hpp>
 #include <dunlin/store.hpp>
 
+#include "support/group_member.hpp"
 #include "support/histories.hpp"
 #include "support/rounds.hpp"
 #include "support/seeds.hpp"
@@ -41,7 +40,7 @@ struct BankSeen {
 struct Bank;
 
 /// A member with a transaction under way, again and again.
-class Teller {
+class Teller : public test::GroupMember {
  public:
   Teller(Bank& its_bank, Rank its_rank, std::uint64_t seed);
   std::size_t step();
@@ -57,9 +56,6 @@ class Teller {
 
   Bank& bank;
   Rank rank;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<GroupMembers> members;
-  std::unique_ptr<remote::Progress> progress;
   std::unique_ptr<Store> store;
   std::unique_ptr<StoreTransaction> transaction;
   bool under_way = false;
@@ -107,7 +103,7 @@ struct Bank {
     for (Rank rank = 0; rank < count; ++rank) {
       tellers.push_back(std::make_unique<Teller>(*this, rank, seed * 97 + rank));
       Teller& teller = *tellers.back();
-      world.attach(rank, [&teller] { return teller.progress->poll() + teller.step(); });
+      world.attach(rank, [&teller] { return teller.progress.poll() + teller.step(); });
     }
   }
 
@@ -180,8 +176,7 @@ struct Bank {
 
   bool all_idle() {
     for (Rank rank = 0; rank < count; ++rank)
-      if (!gone[rank] && tellers[rank]->members->why_stopped().empty() && !tellers[rank]->idle())
-        return false;
+      if (!gone[rank] && tellers[rank]->is_member() && !tellers[rank]->idle()) return false;
     return true;
   }
 
@@ -189,7 +184,7 @@ struct Bank {
   void last_audit() {
     for (const auto& teller : tellers) teller->record_without_end();
     Rank by = 0;
-    while (by < count && (gone[by] || !tellers[by]->members->why_stopped().empty())) ++by;
+    while (by < count && (gone[by] || !tellers[by]->is_member())) ++by;
     if (by == count) return;
     Store& store = *tellers[by]->store;
     bool has_all = true;
@@ -257,12 +252,8 @@ struct Bank {
 };
 
 Teller::Teller(Bank& its_bank, Rank its_rank, std::uint64_t seed)
-    : bank(its_bank), rank(its_rank), draws_(seed) {
-  Fabric& fabric = bank.world.fabric(rank);
-  group = std::make_unique<Group>(fabric);
-  members = std::make_unique<GroupMembers>(*group);
-  progress = std::make_unique<remote::Progress>(fabric, *members);
-  store = std::make_unique<Store>(*progress, bank.options);
+    : GroupMember(its_bank.world.fabric(its_rank)), bank(its_bank), rank(its_rank), draws_(seed) {
+  store = std::make_unique<Store>(progress, bank.options);
   transaction = std::make_unique<StoreTransaction>(*store);
 }
 

@@ -20,17 +20,12 @@ struct Transactions : test::OnStores {
     ended(op);
     return op.found() ? std::string(op.text()) : "-";
   }
-  /// Lets so many rounds, or events of the simulator, go by.
-  void pass(int rounds) {
-    cluster->until([&] { return rounds-- == 0; });
-  }
   std::uint64_t balance(StoreTransaction& transaction, StoreKey key) {
     const std::string text = read(transaction, key);
     return text == "-" ? 0 : std::stoull(text);
   }
 };
-INSTANTIATE_TEST_SUITE_P(On, Transactions, testing::ValuesIn(test::store_backends()),
-                         test::name_of_backend);
+DUNLIN_RUN_ON(test::store_backends(), Transactions);
 
 TEST_P(Transactions, ChangeSeveralKeysAtOnce) {
   start(3);
@@ -163,7 +158,7 @@ TEST_P(Transactions, ThatAreGivenUpHappenAsAWholeOrNot) {
       transaction.put("one", value);
       transaction.put("two", value);
       transaction.commit();
-      pass(rounds);
+      cluster->pass(rounds);
     }
     StoreTransaction look(at(1));
     Status status = Status::conflict;
@@ -173,7 +168,7 @@ TEST_P(Transactions, ThatAreGivenUpHappenAsAWholeOrNot) {
       one = read(look, "one");
       two = read(look, "two");
       status = commit(look);
-      pass(1);  // calls that end at once let nobody else go on
+      cluster->pass(1);  // calls that end at once let nobody else go on
     }
     ASSERT_EQ(remote::describe(status), "done");
     EXPECT_EQ(one, two) << "STO-9";

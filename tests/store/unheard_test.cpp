@@ -98,9 +98,9 @@ class UnheardMember : public testing::Test {
         << "hangs" << states();
     return operation.status();
   }
+  Status end_of(remote::InFlight&& operation) { return end_of(operation); }
   void put(Rank by, std::string_view key, std::string_view value) {
-    auto put = at(by).put(key, value);
-    EXPECT_EQ(remote::describe(end_of(put)), "done") << key;
+    EXPECT_EQ(remote::describe(end_of(at(by).put(key, value))), "done") << key;
   }
   std::string get(Rank by, std::string_view key) {
     auto get = at(by).get(key);
@@ -131,8 +131,7 @@ TEST_F(UnheardMember, IsFoundByThoseWhoseKeysItHasTaken) {
   start(1);
   for (int key = 0; key < 20; ++key) put(1, std::to_string(key), "value");
   hear(0);
-  auto take = at(kLate).take_keys();
-  EXPECT_EQ(remote::describe(end_of(take)), "done");
+  EXPECT_EQ(remote::describe(end_of(at(kLate).take_keys())), "done");
   for (int key = 0; key < 20; ++key) {
     EXPECT_EQ(get(1, std::to_string(key)), "value");
     put(2, std::to_string(key), "new");

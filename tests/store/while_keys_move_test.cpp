@@ -14,7 +14,7 @@
 
 #include <dunlin/store.hpp>
 
-#include "store/two_copies.hpp"
+#include "store/sim_members.hpp"
 #include "support/fresh_group.hpp"
 #include "support/rounds.hpp"
 
@@ -46,22 +46,9 @@ StoreOptions with(StoreOptions options, std::uint32_t homes, std::uint32_t copie
 
 // --- on each fabric ------------------------------------------------------------------------------
 
-struct WhileKeysMove : testing::TestWithParam<std::tuple<test::StoreBackend, Move>> {
+struct WhileKeysMove : testing::TestWithParam<std::tuple<test::StoreBackend, Move>>,
+                       test::StoreCalls {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(std::get<0>(GetParam())); }
-  Store& at(Rank rank) { return (*cluster)[rank]; }
-  StoreOperation& ended(StoreOperation& operation) {
-    EXPECT_EQ(remote::describe(cluster->end_of(operation)), "done");
-    return operation;
-  }
-  std::string get(Rank by, std::uint64_t key) {
-    auto op = at(by).get(key);
-    return std::string(ended(op).text());
-  }
-  bool put(Rank by, std::uint64_t key) {
-    auto op = at(by).put(key, std::to_string(key));
-    return ended(op).found();
-  }
-  std::unique_ptr<test::StoreCluster> cluster;
 };
 
 std::vector<Move> moves_on_fabrics() {
@@ -82,16 +69,15 @@ TEST_P(WhileKeysMove, CallsGoOn) {
   const Move& move = std::get<1>(GetParam());
   cluster = std::get<0>(GetParam()).start(move.members, move.options);
   const Rank mover = move.movers.front(), last = move.members - 1;
-  for (std::uint64_t key = 0; key < move.keys; ++key) put(0, key);
+  for (std::uint64_t key = 0; key < move.keys; ++key) put(0, key, std::to_string(key));
   StoreOperation moving = move.takes ? at(mover).take_keys() : at(mover).leave();
   std::uint64_t round = 0;
   do {
     const std::uint64_t key = round++ * 7 % move.keys;
     EXPECT_EQ(get(last, key), std::to_string(key)) << "STO-M1";
-    EXPECT_TRUE(put(0, key)) << "STO-M1: it is there";
+    EXPECT_TRUE(put(0, key, std::to_string(key))) << "STO-M1: it is there";
     EXPECT_EQ(get(1, key), std::to_string(key)) << "STO-M1";
-    int polls = 0;  // on shm no call has polled the home that gives
-    cluster->until([&] { return ++polls > 2; });
+    cluster->pass(2);  // on shm no call has polled the home that gives
   } while (!moving.finished());
   EXPECT_EQ(remote::describe(moving.status()), "done");
   std::uint64_t there = 0;
@@ -107,8 +93,7 @@ TEST_P(WhileKeysMove, CallsGoOn) {
     EXPECT_EQ(there, 0U);
     EXPECT_EQ(held, 0U);
   }
-  auto count = at(last).count();
-  EXPECT_EQ(ended(count).keys(), move.keys);
+  EXPECT_EQ(count(last), move.keys);
 }
 
 // --- by threads ----------------------------------------------------------------------------------
@@ -167,15 +152,14 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(WhileKeysMoveOfThreads, NoCountIsLost) {
   const Move& move = GetParam();
   const std::uint64_t counts = test::rounds(20'000);
-  const auto& all = test::backends();
-  const auto shm = std::ranges::find(all, "Shm", &test::NodeBackend::name);
+  const test::NodeBackend& shm = test::backend_of("Shm");
   const std::string group = test::fresh_group();
   std::atomic<std::size_t> begun = 0, moved = 0;
   std::atomic<bool> is_done = false;
   std::vector<std::jthread> members;
   for (Rank rank = 0; rank < move.members; ++rank)
     members.emplace_back([&, rank] {
-      const auto fabric = shm->join({.group = group, .nodes = move.members + 1, .rank = rank});
+      const auto fabric = shm.join({.group = group, .nodes = move.members + 1, .rank = rank});
       Store store(*fabric, move.options);
       const auto turn = std::ranges::find(move.movers, rank) - move.movers.begin();
       if (const auto place = static_cast<std::size_t>(turn); place < move.movers.size()) {
@@ -185,7 +169,7 @@ TEST_P(WhileKeysMoveOfThreads, NoCountIsLost) {
       }
       while (!is_done) store.poll();
     });
-  const auto fabric = shm->join({.group = group, .nodes = move.members + 1, .rank = move.members});
+  const auto fabric = shm.join({.group = group, .nodes = move.members + 1, .rank = move.members});
   Store store(*fabric, move.options);
   CountingClient client(store);
   for (std::uint64_t key = 0; key < move.keys; ++key) client.count_in(key);

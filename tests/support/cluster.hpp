@@ -38,6 +38,11 @@ class Cluster {
     EXPECT_TRUE(until([&] { return operation.finished(); })) << "an operation hangs";
     return operation.status();
   }
+  remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
+  /// Lets so many rounds, or events of the simulator, go by.
+  void pass(auto rounds) {
+    until([&] { return rounds-- == 0; });
+  }
 
  protected:
   std::vector<std::unique_ptr<Member>> members_;
@@ -145,7 +150,5 @@ std::vector<ClusterBackend<Base>> cluster_backends() {
   }
   return all;
 }
-
-inline constexpr auto name_of_backend = [](const auto& info) { return info.param.name; };
 
 }  // namespace dunlin::test

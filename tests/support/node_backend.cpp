@@ -1,5 +1,6 @@
 #include "support/node_backend.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <dunlin/join.hpp>
@@ -147,6 +148,16 @@ const std::vector<NodeBackend>& backends() {
                                              .rendezvous = place_on_rdma,
                                              .silence_ms = 10'000}};
   return all;
+}
+
+const NodeBackend& backend_of(const std::string& name) {
+  return *std::ranges::find(backends(), name, &NodeBackend::name);
+}
+
+std::vector<NodeBackend> backends_of(const std::vector<std::string>& names) {
+  std::vector<NodeBackend> some;
+  for (const std::string& name : names) some.push_back(backend_of(name));
+  return some;
 }
 
 }  // namespace dunlin::test

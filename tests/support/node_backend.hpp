@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/rendezvous.hpp>
+
+#include "support/fresh_group.hpp"
 
 /// Where the real nodes of a test are: in this host's shared memory, on a network of this host's
 /// own, on several hosts, or on an RDMA device. One test, on every backend.
@@ -39,12 +43,42 @@ struct NodeBackend {
 };
 
 [[nodiscard]] const std::vector<NodeBackend>& backends();
+/// The one of this name.
+[[nodiscard]] const NodeBackend& backend_of(const std::string& name);
+/// Those of these names.
+[[nodiscard]] std::vector<NodeBackend> backends_of(const std::vector<std::string>& names);
 
 /// How long a test waits before it calls something hung; no figure that is hoped for.
 inline constexpr std::uint32_t kPatienceMs = 120'000;
 
-}  // namespace dunlin::test
-
 /// The first line of a test's SetUp().
 #define DUNLIN_SKIP_WITHOUT(backend) \
   if (const std::string why = (backend).why_not(); !why.empty()) GTEST_SKIP() << why
+
+/// A suite whose tests run on each backend of a table:
+///
+///     struct Joins : test::OnBackends {};
+///     DUNLIN_RUN_ON(test::backends(), Joins);
+struct OnBackends : testing::TestWithParam<NodeBackend> {
+  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
+};
+
+/// Such a suite about a group of real processes, each of which makes its own fabric.
+struct OnProcesses : OnBackends {
+  [[nodiscard]] std::unique_ptr<Fabric> join(Rank rank) const {
+    return GetParam().join({name, members, rank, silence_timeout_ms});
+  }
+  /// For the founders, and one that comes later, whose rank is `members`.
+  [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous(Rank rank) const {
+    return GetParam().rendezvous({name, members + 1, rank, silence_timeout_ms});
+  }
+  std::string name = fresh_group();
+  std::uint32_t members = 3;
+  std::uint32_t silence_timeout_ms = 0;
+};
+
+}  // namespace dunlin::test
+
+#define DUNLIN_RUN_ON(table, Suite)                             \
+  INSTANTIATE_TEST_SUITE_P(On, Suite, testing::ValuesIn(table), \
+                           [](const auto& one) { return one.param.name; })

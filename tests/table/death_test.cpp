@@ -128,12 +128,9 @@ TEST_P(Death, InMidWriteFreezesAWholeRowAndTheOthersGoOn) {
   }
 }
 
-struct Silence : testing::TestWithParam<NodeBackend> {
-  void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam()); }
-};
+struct Silence : test::OnBackends {};
 
-INSTANTIATE_TEST_SUITE_P(On, Silence, testing::ValuesIn(test::backends()),
-                         [](const auto& backend) { return backend.param.name; });
+DUNLIN_RUN_ON(test::backends(), Silence);
 
 TEST_P(Silence, OfAStoppedNodeFreezesItsRowAlsoWhenItGoesOn) {
   const std::string group = fresh_group();
