@@ -21,6 +21,7 @@
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -136,21 +137,18 @@ void run_daemon(const ServeOptions& options) {
 
 void add_daemon_limits(CLI::App& command, ServeOptions& options) {
   DaemonOptions& daemon = options.daemon;
-  const auto add_number = [&](const char* option, auto& number, const char* about) {
-    command.add_option(option, number, about)
-        ->check(whole_number())
-        ->type_name("N")
-        ->capture_default_str();
+  const auto add_limit = [&](const char* option, auto& number, const char* about) {
+    add_number(command, option, number, "N", about)->capture_default_str();
   };
-  add_number("--pool-bytes", options.pool_bytes, "What this member contributes to the segments");
-  add_number("--clients", daemon.clients, "So many processes and threads may attach");
-  add_number("--operations", daemon.operations, "Each may have so many under way: a power of two");
-  add_number("--transfer-bytes", daemon.transfer_bytes, "Of one get or put of a client");
-  add_number("--quota-bytes", daemon.quota_bytes,
-             "Of a client's segments without a name, and of a user's with one");
-  add_number("--quota-locks", daemon.quota_locks, "That a client may hold");
-  add_number("--client-silence-ms", daemon.silence_timeout_ms,
-             "A client that does not poll for so long is cut off; 0: never");
+  add_limit("--pool-bytes", options.pool_bytes, "What this member contributes to the segments");
+  add_limit("--clients", daemon.clients, "So many processes and threads may attach");
+  add_limit("--operations", daemon.operations, "Each may have so many under way: a power of two");
+  add_limit("--transfer-bytes", daemon.transfer_bytes, "Of one get or put of a client");
+  add_limit("--quota-bytes", daemon.quota_bytes,
+            "Of a client's segments without a name, and of a user's with one");
+  add_limit("--quota-locks", daemon.quota_locks, "That a client may hold");
+  add_limit("--client-silence-ms", daemon.silence_timeout_ms,
+            "A client that does not poll for so long is cut off; 0: never");
 }
 
 }  // namespace
@@ -159,29 +157,17 @@ void add_daemon(CLI::App& program) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App& command = *program.add_subcommand("daemon", kDaemonDescription);
   command.footer(kDaemonFooter);
-  command.add_option("--group", options->group, "Its name, the same for all")
-      ->required()
-      ->check(not_empty())
-      ->type_name("NAME");
-  command.add_option("--members", options->members, "How many (default: --hosts)")
-      ->check(whole_number())
-      ->type_name("N");
-  command.add_option("--rank", options->rank, "Of this one, from 0 (default: --host)")
-      ->check(whole_number())
-      ->type_name("R");
-  command
-      .add_option("--socket", options->daemon.socket, "Where clients find it, instead of by name")
-      ->check(not_empty())
-      ->type_name("PATH");
+  add_text(command, "--group", options->group, "NAME", "Its name, the same for all")->required();
+  add_number(command, "--members", options->members, "N", "How many (default: --hosts)");
+  add_number(command, "--rank", options->rank, "R", "Of this one, from 0 (default: --host)");
+  add_text(command, "--socket", options->daemon.socket, "PATH",
+           "Where clients find it, instead of by name");
   command
       .add_option("--mode", options->mode, "Of the socket: those who may write there may attach")
       ->type_name("OCTAL")
       ->capture_default_str();
-  command
-      .add_option("--access-group", options->daemon.access_group,
-                  "Without --socket: a Unix group that may attach, too")
-      ->check(not_empty())
-      ->type_name("GROUP");
+  add_text(command, "--access-group", options->daemon.access_group, "GROUP",
+           "Without --socket: a Unix group that may attach, too");
   add_daemon_limits(command, *options);
   add_fabric_options(command, options->fabric,
                      "How the daemons share segments: shm (one host), "

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "gateway/options.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -39,17 +40,13 @@ void add_gateway(CLI::App& program) {
       ->check(number_between(0, kMostDomain, "as the number of a domain"))
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--network", options->network,
-                   "What the names of all gateways between this group and domain begin with "
-                   "(default: \"dds\" and the domain's number)")
-      ->check(not_empty())
-      ->type_name("NET");
+  add_text(*command, "--network", options->network, "NET",
+           "What the names of all gateways between this group and domain begin with "
+           "(default: \"dds\" and the domain's number)");
   add_list(*command, "--topics", options->topics, "a topic",
            "Topics of the group, which the domain has by the same names");
-  command->add_option("--config", options->config, "Topics with their types and policies, as JSON")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--config", options->config, "FILE",
+           "Topics with their types and policies, as JSON");
   command->callback([options] { gateway::run(*options); });
 }
 

@@ -9,6 +9,7 @@
 
 #include "store/serve.hpp"
 #include "store/tools.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -62,11 +63,8 @@ void add_serve(CLI::App& store) {
           "if it is an address of this host's network, and then it needs a password")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  command
-      ->add_option("--password-file", options->password_file,
-                   "Holds what clients AUTH with; it may be the file of --secret-file")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--password-file", options->password_file, "FILE",
+           "Holds what clients AUTH with; it may be the file of --secret-file");
   command
       ->add_option(
           "--memory", options->memory_mb,
@@ -128,9 +126,8 @@ CLI::App& add_tool(CLI::App& store, const char* name, const char* about,
   command->add_option("--resp", options->endpoint, "Where a member serves clients")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  command->add_option("--password-file", options->password_file, "Holds the server's password")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--password-file", options->password_file, "FILE",
+           "Holds the server's password");
   command->callback([options, tool] { tool(*options); });
   return *command;
 }

@@ -10,6 +10,7 @@
 #include "log_options.hpp"
 #include "multicast/place.hpp"
 #include "topic/tool.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -53,9 +54,7 @@ void add_record_options(CLI::App& one, topic::Options& options) {
   one.add_option("--duration", options.seconds, "End after so long")
       ->check(seconds())
       ->type_name("S");
-  one.add_option("--samples", options.count, "End after so many samples of all topics")
-      ->check(whole_number())
-      ->type_name("N");
+  add_number(one, "--samples", options.count, "N", "End after so many samples of all topics");
   one.add_flag("--stored", options.stored, "Begin with the samples that the topics have stored");
   one.add_option("--compression", options.compression, "Of the chunks: zstd or none")
       ->check(CLI::IsMember({"zstd", "none"}))
@@ -75,18 +74,14 @@ void add_replay_options(CLI::App& one, topic::Options& options) {
       ->check(number_between(0.001, 1e6, "times"))
       ->type_name("X")
       ->capture_default_str();
-  one.add_option("--loop", options.loops, "So many times; 0: until a signal comes")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(one, "--loop", options.loops, "N", "So many times; 0: until a signal comes")
       ->capture_default_str();
   one.add_option("--start-offset", options.start_offset, "Begin so long after the file's beginning")
       ->check(number_between(0, 1e9, "seconds"))
       ->type_name("S")
       ->capture_default_str();
-  one.add_option("--wait-readers", options.wait_readers,
-                 "Begin when each topic has so many readers; 0: at once (default: 1, or after 2 s)")
-      ->check(whole_number())
-      ->type_name("N");
+  add_number(one, "--wait-readers", options.wait_readers, "N",
+             "Begin when each topic has so many readers; 0: at once (default: 1, or after 2 s)");
 }
 
 void add_logged_options(CLI::App& one, topic::Options& options) {
@@ -134,9 +129,7 @@ void add_topic(CLI::App& program) {
           ->capture_default_str();
     }
     if (work == topic::Work::echo || work == topic::Work::publish)
-      one->add_option("--count", options->count, "So many samples (default: no end)")
-          ->check(whole_number())
-          ->type_name("N");
+      add_number(*one, "--count", options->count, "N", "So many samples (default: no end)");
     if (takes_topic && work != topic::Work::info && work != topic::Work::publish)
       one->add_option("--seconds", options->seconds, "End after so long")
           ->check(seconds())
