@@ -11,11 +11,6 @@ namespace {
 
 using Shape = Command::Shape;
 
-const char* begin_read(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 constexpr std::int64_t kNoKey = -2;
 constexpr std::int64_t kNoTtl = -1;
 

@@ -73,29 +73,14 @@ Change decide_hset(void* context, std::optional<std::string_view> current) {
   return put_hash(job);
 }
 
-const char* begin_update_hash(Job& job, Order::Decide decide) {
-  job.order_update(decide);
-  return nullptr;
-}
-
 const char* begin_hset(Job& job) {
   if (job.arguments.size() % 2 != 0) return "ERR wrong number of arguments for 'hset' command";
-  return begin_update_hash(job, decide_hset);
+  return begin_update(job, decide_hset);
 }
 
 const char* begin_hmset(Job& job) {
   if (job.arguments.size() % 2 != 0) return "ERR wrong number of arguments for 'hmset' command";
-  return begin_update_hash(job, decide_hset);
-}
-
-bool conclude_number(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
-
-bool conclude_hmset(Job&, Reply& reply) {
-  reply.ok();
-  return true;
+  return begin_update(job, decide_hset);
 }
 
 Change decide_hsetnx(void* context, std::optional<std::string_view> current) {
@@ -108,7 +93,7 @@ Change decide_hsetnx(void* context, std::optional<std::string_view> current) {
   return put_field(job, hash, {job.arguments[2], job.arguments[3]});
 }
 
-const char* begin_hsetnx(Job& job) { return begin_update_hash(job, decide_hsetnx); }
+const char* begin_hsetnx(Job& job) { return begin_update(job, decide_hsetnx); }
 
 // --- HINCRBY, HINCRBYFLOAT -----------------------------------------------------------------------
 
@@ -132,8 +117,7 @@ Change decide_hincrby(void* context, std::optional<std::string_view> current) {
 
 const char* begin_hincrby(Job& job) {
   std::int64_t by = 0;
-  return parse_integer(job.arguments[3], by) ? begin_update_hash(job, decide_hincrby)
-                                             : kNotAnInteger;
+  return parse_integer(job.arguments[3], by) ? begin_update(job, decide_hincrby) : kNotAnInteger;
 }
 
 Change decide_hincrbyfloat(void* context, std::optional<std::string_view> current) {
@@ -156,7 +140,7 @@ Change decide_hincrbyfloat(void* context, std::optional<std::string_view> curren
 const char* begin_hincrbyfloat(Job& job) {
   long double by = 0;
   if (!parse_real(job.arguments[3], by)) return kNotAFloat;
-  return std::isfinite(by) ? begin_update_hash(job, decide_hincrbyfloat)
+  return std::isfinite(by) ? begin_update(job, decide_hincrbyfloat)
                            : "ERR value is NaN or Infinity";
 }
 
@@ -187,11 +171,11 @@ Change decide_hdel(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_hdel(Job& job) { return begin_update_hash(job, decide_hdel); }
+const char* begin_hdel(Job& job) { return begin_update(job, decide_hdel); }
 
 constexpr std::array kHashChangeCommands{
     Command{"hset", -4, Shape::one_key, true, begin_hset, conclude_number},
-    Command{"hmset", -4, Shape::one_key, true, begin_hmset, conclude_hmset},
+    Command{"hmset", -4, Shape::one_key, true, begin_hmset, conclude_ok},
     Command{"hsetnx", 4, Shape::one_key, true, begin_hsetnx, conclude_number},
     Command{"hincrby", 4, Shape::one_key, true, begin_hincrby, conclude_number},
     Command{"hincrbyfloat", 4, Shape::one_key, true, begin_hincrbyfloat, conclude_hincrbyfloat},

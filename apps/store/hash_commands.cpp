@@ -20,11 +20,6 @@ static_assert(kMaxReplyBytes == 8388608, "as kReplyTooLarge says");
 
 bool is_hash(std::string_view value) noexcept { return value.starts_with(kHashMark); }
 
-const char* begin_read_hash(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 /// The value of the hash, which is empty if there is none; nothing, and an error, if the key has
 /// another type.
 std::optional<std::string_view> hash_of(const Call& call, Reply& reply) {
@@ -127,7 +122,7 @@ bool conclude_hvals(Job& job, Reply& reply) {
 const char* begin_hscan(Job& job) {
   ElementScan words;
   if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return begin_read_hash(job);
+  return begin_read(job);
 }
 
 /// All fields at once, as Redis does with a small hash.
@@ -155,14 +150,14 @@ bool conclude_hscan(Job& job, Reply& reply) {
 }
 
 constexpr std::array kHashCommands{
-    Command{"hget", 3, Shape::one_key, false, begin_read_hash, conclude_hget},
-    Command{"hmget", -3, Shape::one_key, false, begin_read_hash, conclude_hmget},
-    Command{"hgetall", 2, Shape::one_key, false, begin_read_hash, conclude_hgetall},
-    Command{"hkeys", 2, Shape::one_key, false, begin_read_hash, conclude_hkeys},
-    Command{"hvals", 2, Shape::one_key, false, begin_read_hash, conclude_hvals},
-    Command{"hlen", 2, Shape::one_key, false, begin_read_hash, conclude_hlen},
-    Command{"hexists", 3, Shape::one_key, false, begin_read_hash, conclude_hexists},
-    Command{"hstrlen", 3, Shape::one_key, false, begin_read_hash, conclude_hstrlen},
+    Command{"hget", 3, Shape::one_key, false, begin_read, conclude_hget},
+    Command{"hmget", -3, Shape::one_key, false, begin_read, conclude_hmget},
+    Command{"hgetall", 2, Shape::one_key, false, begin_read, conclude_hgetall},
+    Command{"hkeys", 2, Shape::one_key, false, begin_read, conclude_hkeys},
+    Command{"hvals", 2, Shape::one_key, false, begin_read, conclude_hvals},
+    Command{"hlen", 2, Shape::one_key, false, begin_read, conclude_hlen},
+    Command{"hexists", 3, Shape::one_key, false, begin_read, conclude_hexists},
+    Command{"hstrlen", 3, Shape::one_key, false, begin_read, conclude_hstrlen},
     Command{"hscan", -3, Shape::one_key, false, begin_hscan, conclude_hscan}};
 
 }  // namespace

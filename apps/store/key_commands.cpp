@@ -11,11 +11,6 @@ namespace {
 
 using Shape = Command::Shape;
 
-const char* begin_read(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 // --- DEL, EXISTS ---------------------------------------------------------------------------------
 
 const char* begin_erase(Job& job) {
@@ -28,13 +23,10 @@ bool count_if_found(Job& job, Reply&) {
   return true;
 }
 
-bool conclude_tally(Job& job, Reply& reply) {
+bool conclude_count(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  if (tally.ending == Ending::ok) {
-    reply.integer(tally.number);
-  } else {
-    reply.error(describe(tally.ending));
-  }
+  if (tally.ending != Ending::ok) return conclude_tally(job, reply);
+  reply.integer(tally.number);
   return true;
 }
 
@@ -95,27 +87,15 @@ bool conclude_memory(Job& job, Reply& reply) {
   return true;
 }
 
-constexpr Command kErasePart{.name = "",
-                             .arity = -2,
-                             .shape = Shape::one_key,
-                             .changes = true,
-                             .begin = begin_erase,
-                             .conclude = count_if_found,
-                             .is_silent_part = true};
-constexpr Command kExistsPart{.name = "",
-                              .arity = -2,
-                              .shape = Shape::one_key,
-                              .changes = false,
-                              .begin = begin_read,
-                              .conclude = count_if_found,
-                              .is_silent_part = true};
+constexpr Command kErasePart = silent_part(-2, true, begin_erase, count_if_found);
+constexpr Command kExistsPart = silent_part(-2, false, begin_read, count_if_found);
 
 constexpr Command of_each_key(std::string_view name, const Command& part) {
   return {.name = name,
           .arity = -2,
           .shape = Shape::each_key,
           .changes = part.changes,
-          .conclude = conclude_tally,
+          .conclude = conclude_count,
           .part = &part};
 }
 

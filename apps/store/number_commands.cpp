@@ -39,8 +39,7 @@ Change decide_increment(void* context, std::optional<std::string_view> current) 
 
 const char* begin_increment(Job& job, std::int64_t by) {
   job.number = by;
-  job.order_update(decide_increment);
-  return nullptr;
+  return begin_update(job, decide_increment);
 }
 
 const char* begin_incr(Job& job) { return begin_increment(job, 1); }
@@ -88,8 +87,7 @@ Change decide_increment_real(void* context, std::optional<std::string_view> curr
 const char* begin_incrbyfloat(Job& job) {
   long double by = 0;
   if (!parse_real(job.arguments[2], by)) return kNotAFloat;
-  job.order_update(decide_increment_real);
-  return nullptr;
+  return begin_update(job, decide_increment_real);
 }
 
 bool conclude_incrbyfloat(Job& job, Reply& reply) {
@@ -116,10 +114,7 @@ Change decide_append(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_append(Job& job) {
-  job.order_update(decide_append);
-  return nullptr;
-}
+const char* begin_append(Job& job) { return begin_update(job, decide_append); }
 
 bool conclude_append(Job& job, Reply& reply) {
   reply.integer(static_cast<std::int64_t>(job.scratch.size()));
@@ -149,8 +144,7 @@ Change decide_setrange(void* context, std::optional<std::string_view> current) {
 const char* begin_setrange(Job& job) {
   if (!parse_integer(job.arguments[2], job.number)) return kNotAnInteger;
   if (job.number < 0) return "ERR offset is out of range";
-  job.order_update(decide_setrange);
-  return nullptr;
+  return begin_update(job, decide_setrange);
 }
 
 constexpr std::array kNumberCommands{

@@ -25,11 +25,6 @@ constexpr const char* kSetTooLarge =
     "ERR the sorted set would be over 1048576 bytes, which is the limit of a value";
 static_assert(kMaxArgumentBytes == 1048576, "as kSetTooLarge says");
 
-const char* begin_update_set(Job& job, Order::Decide decide) {
-  job.order_update(decide);
-  return nullptr;
-}
-
 /// As Redis takes it: what strtod does, without blanks before it.
 bool parse_score(std::string_view text, double& score) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0) return false;
@@ -149,13 +144,13 @@ const char* begin_zadd(Job& job) {
   double score = 0;
   for (std::size_t i = options.first; i < job.arguments.size(); i += 2)
     if (!parse_score(job.arguments[i], score)) return kNotAFloat;
-  return begin_update_set(job, decide_zadd);
+  return begin_update(job, decide_zadd);
 }
 
 const char* begin_zincrby(Job& job) {
   double score = 0;
   if (!parse_score(job.arguments[2], score)) return kNotAFloat;
-  return begin_update_set(job, decide_zadd);
+  return begin_update(job, decide_zadd);
 }
 
 bool conclude_zadd(Job& job, Reply& reply) {
@@ -182,12 +177,7 @@ Change decide_zrem(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_zrem(Job& job) { return begin_update_set(job, decide_zrem); }
-
-bool conclude_zrem(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
+const char* begin_zrem(Job& job) { return begin_update(job, decide_zrem); }
 
 // --- ZSCORE, ZCARD -------------------------------------------------------------------------------
 
@@ -228,7 +218,7 @@ bool conclude_zmscore(Job& job, Reply& reply) {
 const char* begin_zscan(Job& job) {
   ElementScan words;
   if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return words.names_only ? kSyntaxError : begin_read_set(job);
+  return words.names_only ? kSyntaxError : begin_read(job);
 }
 
 /// All members at once, as Redis does with a small set.
@@ -256,10 +246,10 @@ bool conclude_zscan(Job& job, Reply& reply) {
 constexpr std::array kSortedSetCommands{
     Command{"zadd", -4, Shape::one_key, true, begin_zadd, conclude_zadd},
     Command{"zincrby", 4, Shape::one_key, true, begin_zincrby, conclude_zadd},
-    Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_zrem},
-    Command{"zscore", 3, Shape::one_key, false, begin_read_set, conclude_zscore},
-    Command{"zcard", 2, Shape::one_key, false, begin_read_set, conclude_zcard},
-    Command{"zmscore", -3, Shape::one_key, false, begin_read_set, conclude_zmscore},
+    Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_number},
+    Command{"zscore", 3, Shape::one_key, false, begin_read, conclude_zscore},
+    Command{"zcard", 2, Shape::one_key, false, begin_read, conclude_zcard},
+    Command{"zmscore", -3, Shape::one_key, false, begin_read, conclude_zmscore},
     Command{"zscan", -3, Shape::one_key, false, begin_zscan, conclude_zscan}};
 
 }  // namespace

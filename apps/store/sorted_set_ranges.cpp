@@ -175,7 +175,7 @@ void reply_members(Found found, const Range& range, Reply& reply) {
 const char* begin_zrange(Job& job) {
   Range range;
   if (const char* const wrong = parse_range(job, range)) return wrong;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zrange(Job& job, Reply& reply) {
@@ -192,7 +192,7 @@ bool conclude_zrange(Job& job, Reply& reply) {
 const char* begin_zcount(Job& job) {
   Range range;
   if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zcount(Job& job, Reply& reply) {
@@ -225,13 +225,7 @@ Change decide_zremrange(void* context, std::optional<std::string_view> current) 
 const char* begin_zremrange(Job& job) {
   Range range;
   if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  job.order_update(decide_zremrange);
-  return nullptr;
-}
-
-bool conclude_zremrange(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
+  return begin_update(job, decide_zremrange);
 }
 
 // --- ZRANK, ZREVRANK -----------------------------------------------------------------------------
@@ -240,7 +234,7 @@ const char* begin_zrank(Job& job) {
   const auto& words = job.arguments;
   if (words.size() > 4 || (words.size() == 4 && !is_word(words[3], "withscore")))
     return kSyntaxError;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zrank(Job& job, Reply& reply) {
@@ -269,8 +263,8 @@ constexpr std::array kRangeCommands{
     Command{"zrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
     Command{"zrevrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
     Command{"zcount", 4, Shape::one_key, false, begin_zcount, conclude_zcount},
-    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
-    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
+    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_number},
+    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_number},
     Command{"zrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank},
     Command{"zrevrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank}};
 

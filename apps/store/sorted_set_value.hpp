@@ -10,11 +10,6 @@
 /// What commands on sorted sets share.
 namespace dunlin::app::resp {
 
-inline const char* begin_read_set(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 /// The value of the set, which is empty if there is none; nothing, and an error, if the key has
 /// another type.
 inline std::optional<std::string_view> set_of(const Call& call, Reply& reply) {

@@ -56,18 +56,6 @@ bool conclude_watch_part(Job& job, Reply&) {
   return true;
 }
 
-bool conclude_watch(Job& job, Reply& reply) {
-  const Session::Tally& tally = job.session->tally;
-  if (tally.error != nullptr) {
-    reply.error(tally.error);
-  } else if (tally.ending != Ending::ok) {
-    reply.error(describe(tally.ending));
-  } else {
-    reply.ok();
-  }
-  return true;
-}
-
 // --- EXEC ----------------------------------------------------------------------------------------
 
 bool has_changed(const Transaction::Watched& watched, std::span<const TransactionKey> keys) {
@@ -118,13 +106,7 @@ bool conclude_exec(Job& job, Reply& reply) {
   return true;
 }
 
-constexpr Command kWatchPart{.name = "",
-                             .arity = -2,
-                             .shape = Shape::one_key,
-                             .changes = false,
-                             .begin = begin_watch_part,
-                             .conclude = conclude_watch_part,
-                             .is_silent_part = true};
+constexpr Command kWatchPart = silent_part(-2, false, begin_watch_part, conclude_watch_part);
 
 constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
                           WithinMulti within_multi) {
@@ -143,7 +125,7 @@ constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::a
                                                   .arity = -2,
                                                   .shape = Shape::each_key,
                                                   .changes = false,
-                                                  .conclude = conclude_watch,
+                                                  .conclude = conclude_tally,
                                                   .within_multi = WithinMulti::acts,
                                                   .part = &kWatchPart},
                                           Command{.name = "exec",
