@@ -143,24 +143,15 @@ const char* begin_update(Job& job, Order::Decide decide) noexcept {
   return nullptr;
 }
 
-bool conclude_ok(Job&, Reply& reply) {
-  reply.ok();
-  return true;
-}
+bool conclude_ok(Job&, Reply& reply) { return reply.ok(); }
 
-bool conclude_number(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
+bool conclude_number(Job& job, Reply& reply) { return reply.integer(job.number); }
 
 bool conclude_tally(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  if (tally.error == nullptr && tally.ending == Ending::ok) {
-    reply.ok();
-  } else {
-    reply.error(tally.error != nullptr ? tally.error : describe(tally.ending));
-  }
-  return true;
+  return tally.error == nullptr && tally.ending == Ending::ok
+             ? reply.ok()
+             : reply.error(tally.error != nullptr ? tally.error : describe(tally.ending));
 }
 
 bool is_word(std::string_view text, std::string_view wanted) noexcept {

@@ -146,8 +146,7 @@ const char* begin_hincrbyfloat(Job& job) {
 
 /// The call has found the former hash; the new value of the field is in the scratch.
 bool conclude_hincrbyfloat(Job& job, Reply& reply) {
-  reply.bulk(HashFields::find(job.scratch, job.arguments[2]).value_or(std::string_view()));
-  return true;
+  return reply.bulk(HashFields::find(job.scratch, job.arguments[2]).value_or(std::string_view()));
 }
 
 // --- HDEL ----------------------------------------------------------------------------------------

@@ -29,12 +29,8 @@ std::optional<std::string_view> hash_of(const Call& call, Reply& reply) {
   return {};
 }
 
-void write_value(std::optional<std::string_view> value, Reply& reply) {
-  if (value) {
-    reply.bulk(*value);
-  } else {
-    reply.null();
-  }
+bool write_value(std::optional<std::string_view> value, Reply& reply) {
+  return value ? reply.bulk(*value) : reply.null();
 }
 
 bool conclude_hget(Job& job, Reply& reply) {
@@ -59,10 +55,7 @@ bool conclude_hmget(Job& job, Reply& reply) {
     values.push_back(wanted.find(name)->value);
     bytes += values.back().value_or("").size();
   }
-  if (bytes > kMaxReplyBytes) {
-    reply.error(kReplyTooLarge);
-    return true;
-  }
+  if (bytes > kMaxReplyBytes) return reply.error(kReplyTooLarge);
   reply.array(values.size());
   for (const auto& value : values) write_value(value, reply);
   return true;
@@ -145,8 +138,7 @@ bool conclude_hscan(Job& job, Reply& reply) {
   reply.array(2);
   reply.bulk("0");
   reply.array(count);
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 constexpr std::array kHashCommands{

@@ -26,13 +26,11 @@ bool count_if_found(Job& job, Reply&) {
 bool conclude_count(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
   if (tally.ending != Ending::ok) return conclude_tally(job, reply);
-  reply.integer(tally.number);
-  return true;
+  return reply.integer(tally.number);
 }
 
 bool conclude_type(Job& job, Reply& reply) {
-  reply.simple(job.call->found() ? type_of(job.call->value()) : "none");
-  return true;
+  return reply.simple(job.call->found() ? type_of(job.call->value()) : "none");
 }
 
 // --- OBJECT, MEMORY ------------------------------------------------------------------------------
@@ -56,14 +54,9 @@ const char* begin_object(Job& job) {
 }
 
 bool conclude_object(Job& job, Reply& reply) {
-  if (!job.call->found()) {
-    reply.null();
-  } else if (is_word(job.arguments[1], "encoding")) {
-    reply.bulk(encoding_of(job.call->value()));
-  } else {
-    reply.integer(1);
-  }
-  return true;
+  if (!job.call->found()) return reply.null();
+  if (is_word(job.arguments[1], "encoding")) return reply.bulk(encoding_of(job.call->value()));
+  return reply.integer(1);
 }
 
 const char* begin_memory(Job& job) {
@@ -79,12 +72,7 @@ const char* begin_memory(Job& job) {
 
 bool conclude_memory(Job& job, Reply& reply) {
   const std::size_t bytes = kEntryBytes + job.order.key.size() + job.call->value().size();
-  if (job.call->found()) {
-    reply.integer(static_cast<std::int64_t>(bytes));
-  } else {
-    reply.null();
-  }
-  return true;
+  return job.call->found() ? reply.integer(static_cast<std::int64_t>(bytes)) : reply.null();
 }
 
 constexpr Command kErasePart = silent_part(-2, true, begin_erase, count_if_found);

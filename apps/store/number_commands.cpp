@@ -60,8 +60,7 @@ const char* begin_decrby(Job& job) {
 bool conclude_increment(Job& job, Reply& reply) {
   std::int64_t after = 0;
   static_cast<void>(parse_integer(job.scratch, after));  // decide_increment has written it
-  reply.integer(after);
-  return true;
+  return reply.integer(after);
 }
 
 // --- INCRBYFLOAT ---------------------------------------------------------------------------------
@@ -90,10 +89,7 @@ const char* begin_incrbyfloat(Job& job) {
   return begin_update(job, decide_increment_real);
 }
 
-bool conclude_incrbyfloat(Job& job, Reply& reply) {
-  reply.bulk(job.scratch);
-  return true;
-}
+bool conclude_incrbyfloat(Job& job, Reply& reply) { return reply.bulk(job.scratch); }
 
 // --- APPEND, SETRANGE ----------------------------------------------------------------------------
 
@@ -117,8 +113,7 @@ Change decide_append(void* context, std::optional<std::string_view> current) {
 const char* begin_append(Job& job) { return begin_update(job, decide_append); }
 
 bool conclude_append(Job& job, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(job.scratch.size()));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(job.scratch.size()));
 }
 
 Change decide_setrange(void* context, std::optional<std::string_view> current) {

@@ -154,14 +154,9 @@ const char* begin_zincrby(Job& job) {
 }
 
 bool conclude_zadd(Job& job, Reply& reply) {
-  if (!options_of(job).increments) {
-    reply.integer(job.number);
-  } else if (job.flag) {
-    reply.real(std::bit_cast<double>(job.number));
-  } else {
-    reply.null();
-  }
-  return true;
+  if (!options_of(job).increments) return reply.integer(job.number);
+  if (job.flag) return reply.real(std::bit_cast<double>(job.number));
+  return reply.null();
 }
 
 Change decide_zrem(void* context, std::optional<std::string_view> current) {
@@ -184,12 +179,8 @@ const char* begin_zrem(Job& job) { return begin_update(job, decide_zrem); }
 bool conclude_zscore(Job& job, Reply& reply) {
   const auto set = set_of(*job.call, reply);
   if (!set) return true;
-  if (const auto member = SortedSet::find(*set, job.arguments[2])) {
-    reply.real(member->score);
-  } else {
-    reply.null();
-  }
-  return true;
+  if (const auto member = SortedSet::find(*set, job.arguments[2])) return reply.real(member->score);
+  return reply.null();
 }
 
 bool conclude_zcard(Job& job, Reply& reply) {
@@ -239,8 +230,7 @@ bool conclude_zscan(Job& job, Reply& reply) {
   reply.array(2);
   reply.bulk("0");
   reply.array(count);
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 constexpr std::array kSortedSetCommands{

@@ -200,8 +200,7 @@ bool conclude_zcount(Job& job, Reply& reply) {
   if (!set) return true;
   Range range;
   static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
-  reply.integer(static_cast<std::int64_t>(find(*set, range).count));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(find(*set, range).count));
 }
 
 Change decide_zremrange(void* context, std::optional<std::string_view> current) {

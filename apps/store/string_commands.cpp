@@ -15,41 +15,28 @@ using Shape = Command::Shape;
 /// Writes an error and returns true unless it is a string, or absent.
 bool is_wrong_type(std::string_view value, Reply& reply) {
   if (!has_mark(value)) return false;
-  reply.error(kWrongType);
-  return true;
-}
-
-void write_value(const Call& call, Reply& reply) {
-  if (!call.found()) return reply.null();
-  if (!is_wrong_type(call.value(), reply)) reply.bulk(call.value());
+  return reply.error(kWrongType);
 }
 
 // --- GET, and what reads -------------------------------------------------------------------------
 
 bool conclude_get(Job& job, Reply& reply) {
-  write_value(*job.call, reply);
-  return true;
+  const Call& call = *job.call;
+  if (!call.found()) return reply.null();
+  return is_wrong_type(call.value(), reply) || reply.bulk(call.value());
 }
 
 /// An element of MGET: of a key that has no string, Redis says that it is absent.
 bool conclude_mget_part(Job& job, Reply& reply) {
   const Call& call = *job.call;
-  if (call.found() && !has_mark(call.value())) {
-    reply.bulk(call.value());
-  } else {
-    reply.null();
-  }
-  return true;
+  return call.found() && !has_mark(call.value()) ? reply.bulk(call.value()) : reply.null();
 }
 
 bool conclude_strlen(Job& job, Reply& reply) {
   const Call& call = *job.call;
-  if (!call.found()) {
-    reply.integer(0);
-  } else if (!is_wrong_type(call.value(), reply)) {
-    reply.integer(static_cast<std::int64_t>(call.value().size()));
-  }
-  return true;
+  if (!call.found()) return reply.integer(0);
+  return is_wrong_type(call.value(), reply) ||
+         reply.integer(static_cast<std::int64_t>(call.value().size()));
 }
 
 const char* begin_getrange(Job& job) {
@@ -70,26 +57,19 @@ bool conclude_getrange(Job& job, Reply& reply) {
   if (first < 0) first = std::max<std::int64_t>(first + bytes, 0);
   if (last < 0) last += bytes;
   last = std::min(last, bytes - 1);
-  reply.bulk(first > last ? std::string_view()
-                          : value.substr(static_cast<std::size_t>(first),
-                                         static_cast<std::size_t>(last - first + 1)));
-  return true;
+  return reply.bulk(first > last ? std::string_view()
+                                 : value.substr(static_cast<std::size_t>(first),
+                                                static_cast<std::size_t>(last - first + 1)));
 }
 
 // --- SET -----------------------------------------------------------------------------------------
 
 bool conclude_ok_if_changed(Job& job, Reply& reply) {
-  if (job.call->changed()) {
-    reply.ok();
-  } else {
-    reply.null();
-  }
-  return true;
+  return job.call->changed() ? reply.ok() : reply.null();
 }
 
 bool conclude_one_if_changed(Job& job, Reply& reply) {
-  reply.integer(job.call->changed() ? 1 : 0);
-  return true;
+  return reply.integer(job.call->changed() ? 1 : 0);
 }
 
 // When a SET changes its key.

@@ -16,31 +16,23 @@ using WithinMulti = Command::WithinMulti;
 
 bool multi(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
-  if (transaction.open && !transaction.refused) {
-    reply.error("ERR MULTI calls can not be nested");
-    return true;
-  }
+  if (transaction.open && !transaction.refused)
+    return reply.error("ERR MULTI calls can not be nested");
   transaction.open = true;
   transaction.broken = transaction.refused = false;
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 bool discard(Job& job, Reply& reply) {
-  if (!job.session->in_multi()) {
-    reply.error("ERR DISCARD without MULTI");
-    return true;
-  }
+  if (!job.session->in_multi()) return reply.error("ERR DISCARD without MULTI");
   job.session->take_transaction();
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 /// In a transaction it does nothing: the keys are not watched any more once EXEC has begun.
 bool unwatch(Job& job, Reply& reply) {
   job.session->take_transaction();
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 // --- WATCH ---------------------------------------------------------------------------------------
