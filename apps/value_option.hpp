@@ -15,11 +15,12 @@ CLI::Option* add_text(CLI::App& command, const std::string& option, Text& text,
   return command.add_option(option, text, about)->check(not_empty())->type_name(type);
 }
 
-/// The same for whole numbers from 0 on.
+/// An option whose value is a number: a whole one from 0 on, or one that `check` takes.
 template <class Number>
 CLI::Option* add_number(CLI::App& command, const std::string& option, Number& number,
-                        const std::string& type, const std::string& about) {
-  return command.add_option(option, number, about)->check(whole_number())->type_name(type);
+                        const std::string& type, const std::string& about,
+                        const CLI::Validator& check = whole_number()) {
+  return command.add_option(option, number, about)->check(check)->type_name(type);
 }
 
 }  // namespace dunlin::app

@@ -36,9 +36,8 @@ void add_gateway(CLI::App& program) {
   command->footer(kGatewayFooter);
   const auto options = std::make_shared<gateway::Options>();
   cast::add_place_options(*command, options->place);
-  command->add_option("--domain", options->domain, "The number of the DDS domain")
-      ->check(number_between(0, kMostDomain, "as the number of a domain"))
-      ->type_name("N")
+  add_number(*command, "--domain", options->domain, "N", "The number of the DDS domain",
+             number_between(0, kMostDomain, "as the number of a domain"))
       ->capture_default_str();
   add_text(*command, "--network", options->network, "NET",
            "What the names of all gateways between this group and domain begin with "

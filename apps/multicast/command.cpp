@@ -102,9 +102,9 @@ void add_course_options(CLI::App& command, Course& course) {
   command.add_flag("--lines", course.lines, "Send the lines of standard input; leave at its end");
   add_number(command, "--bytes", course.bytes, "N", "Otherwise: send messages of so many")
       ->capture_default_str();
-  command.add_option("--rate", course.rate, "So many a second; 0: as many as there is room for")
-      ->check(number_between(0, 1e9, "messages a second"))
-      ->type_name("R")
+  add_number(command, "--rate", course.rate, "R",
+             "So many a second; 0: as many as there is room for",
+             number_between(0, 1e9, "messages a second"))
       ->capture_default_str();
   add_number(command, "--count", course.count, "N",
              "So many in all; then deliver only (default: no end)");
@@ -113,9 +113,7 @@ void add_course_options(CLI::App& command, Course& course) {
              "So N members take N x N x BYTES of their hosts")
       ->capture_default_str();
   add_number(command, "--until", course.until, "N", "Leave when so many have been delivered");
-  command.add_option("--seconds", course.seconds, "Leave after so long")
-      ->check(seconds())
-      ->type_name("S");
+  add_number(command, "--seconds", course.seconds, "S", "Leave after so long", seconds());
   add_text(command, "--log", course.log, "DIRECTORY",
            "Durable: deliver what the logs of all members have on their disks. This is the\n"
            "directory of this member's log; each member gives one of its own");
@@ -134,9 +132,8 @@ void add_course_options(CLI::App& command, Course& course) {
   add_number(command, "--digest-every", course.digest_every, "N",
              "Print the digest at each Nth message")
       ->capture_default_str();
-  command.add_option("--interval", course.interval_s, "Seconds between reports; 0: none")
-      ->check(seconds())
-      ->type_name("S")
+  add_number(command, "--interval", course.interval_s, "S", "Seconds between reports; 0: none",
+             seconds())
       ->capture_default_str();
 }
 

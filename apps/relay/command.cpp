@@ -22,6 +22,7 @@
 #include "relay/kept_logs.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -185,20 +186,18 @@ void add_relay(CLI::App& program) {
       ->add_option("--client-secret-file", options->secret_file,
                    "Holds the secret that clients must know (default: that of --secret-file)")
       ->type_name("FILE");
-  const auto add_number = [&](const char* option, auto& number, double least, double most,
-                              const char* unit, const char* about) {
-    command->add_option(option, number, about)
-        ->check(number_between(least, most, unit))
-        ->type_name("N")
+  const auto add_limit = [&](const char* option, auto& number, double least, double most,
+                             const char* unit, const char* about) {
+    add_number(*command, option, number, "N", about, number_between(least, most, unit))
         ->capture_default_str();
   };
-  add_number("--clients", options->clients, 1, static_cast<double>(relay::kMaxClients), "clients",
-             "So many at a time");
-  add_number("--queue-kb", options->queue_kb, 1, 1 << 20, "KB", "That wait for one client");
-  add_number("--slow-ms", options->slow_ms, 0, 3.6e6, "ms",
-             "A client that is late with stored samples holds its topic back for so long");
-  add_number("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
-             "A client that takes nothing of what waits for it is cut off after so long");
+  add_limit("--clients", options->clients, 1, static_cast<double>(relay::kMaxClients), "clients",
+            "So many at a time");
+  add_limit("--queue-kb", options->queue_kb, 1, 1 << 20, "KB", "That wait for one client");
+  add_limit("--slow-ms", options->slow_ms, 0, 3.6e6, "ms",
+            "A client that is late with stored samples holds its topic back for so long");
+  add_limit("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
+            "A client that takes nothing of what waits for it is cut off after so long");
   add_log_options(*command, options->logs,
                   "Keep the logs of all logged topics, each below this directory of this member's\n"
                   "own. It must exist");

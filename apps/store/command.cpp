@@ -65,19 +65,14 @@ void add_serve(CLI::App& store) {
       ->capture_default_str();
   add_text(*command, "--password-file", options->password_file, "FILE",
            "Holds what clients AUTH with; it may be the file of --secret-file");
-  command
-      ->add_option(
-          "--memory", options->memory_mb,
-          "Megabytes that this member contributes; one that joins contributes none, except\n"
-          "with --take-keys")
-      ->check(number_between(1, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_number(*command, "--memory", options->memory_mb, "MB",
+             "Megabytes that this member contributes; one that joins contributes none, except\n"
+             "with --take-keys",
+             number_between(1, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
-  command
-      ->add_option("--max-memory", options->max_memory_mb,
-                   "Megabytes of it that entries may take; 0: all. CONFIG SET maxmemory changes it")
-      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_number(*command, "--max-memory", options->max_memory_mb, "MB",
+             "Megabytes of it that entries may take; 0: all. CONFIG SET maxmemory changes it",
+             number_between(0, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
   command
       ->add_option_function<std::string>(
@@ -87,12 +82,10 @@ void add_serve(CLI::App& store) {
       ->check(CLI::IsMember({"none", "lru"}))
       ->type_name("none|lru")
       ->default_str("none");
-  command
-      ->add_option("--copies", options->copies,
-                   "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
-                   "the same for all members. Not with --eviction lru")
-      ->check(number_between(1, 2, "copies"))
-      ->type_name("1|2")
+  add_number(*command, "--copies", options->copies, "1|2",
+             "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
+             "the same for all members. Not with --eviction lru",
+             number_between(1, 2, "copies"))
       ->capture_default_str();
   command->add_flag(
       "--take-keys", options->takes_keys,
@@ -102,18 +95,14 @@ void add_serve(CLI::App& store) {
                     "After a signal, give all keys to another member before leaving, if one that\n"
                     "has given none can take them. After a further signal it leaves without. Not\n"
                     "with --eviction lru");
-  command
-      ->add_option("--cache", options->cache_mb,
-                   "Megabytes for the locations of keys; 16 bytes hold one")
-      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_number(*command, "--cache", options->cache_mb, "MB",
+             "Megabytes for the locations of keys; 16 bytes hold one",
+             number_between(0, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
-  command
-      ->add_option("--most-members", options->most_members,
-                   "That ever come, founders included; the same for all members. Each takes 12 KB\n"
-                   "of memory at each founder")
-      ->check(number_between(1, kMaxMembers, "members"))
-      ->type_name("N")
+  add_number(*command, "--most-members", options->most_members, "N",
+             "That ever come, founders included; the same for all members. Each takes 12 KB\n"
+             "of memory at each founder",
+             number_between(1, kMaxMembers, "members"))
       ->capture_default_str();
   command->callback([options] { resp::serve(*options); });
 }
