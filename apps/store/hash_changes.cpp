@@ -28,8 +28,7 @@ bool refuses_hash(Job& job, std::optional<std::string_view> current) noexcept {
 Change put_hash(Job& job) noexcept {
   if (job.scratch.size() <= kMaxArgumentBytes)
     return {.action = Change::Action::put, .value = job.scratch};
-  job.error = "ERR the hash would be over 1048576 bytes, which is the limit of a value";
-  return {};
+  return job.fail("ERR the hash would be over 1048576 bytes, which is the limit of a value");
 }
 static_assert(kMaxArgumentBytes == 1048576, "as put_hash says");
 
@@ -105,12 +104,10 @@ Change decide_hincrby(void* context, std::optional<std::string_view> current) {
   std::int64_t number = 0;
   std::int64_t by = 0;
   static_cast<void>(parse_integer(job.arguments[3], by));  // the beginning has looked
-  if (before && !parse_integer(*before, number)) {
-    job.error = "ERR hash value is not an integer";
-  } else if (__builtin_add_overflow(number, by, &job.number)) {
-    job.error = "ERR increment or decrement would overflow";
-  }
-  if (job.error != nullptr) return {};
+  if (before && !parse_integer(*before, number))
+    return job.fail("ERR hash value is not an integer");
+  if (__builtin_add_overflow(number, by, &job.number))
+    return job.fail("ERR increment or decrement would overflow");
   const std::string text = fmt::format("{}", job.number);
   return put_field(job, hash, {job.arguments[2], text});
 }
@@ -128,12 +125,8 @@ Change decide_hincrbyfloat(void* context, std::optional<std::string_view> curren
   long double number = 0;
   long double by = 0;
   static_cast<void>(parse_real(job.arguments[3], by));  // the beginning has looked
-  if (before && !parse_real(*before, number)) {
-    job.error = "ERR hash value is not a float";
-  } else if (!std::isfinite(number + by)) {
-    job.error = "ERR increment would produce NaN or Infinity";
-  }
-  if (job.error != nullptr) return {};
+  if (before && !parse_real(*before, number)) return job.fail("ERR hash value is not a float");
+  if (!std::isfinite(number + by)) return job.fail("ERR increment would produce NaN or Infinity");
   return put_field(job, hash, {job.arguments[2], real_text(number + by)});
 }
 

@@ -127,8 +127,7 @@ Change decide_zadd(void* context, std::optional<std::string_view> current) {
   members.write(current.value_or(std::string_view()), job.scratch);
   if (job.scratch.size() <= kMaxArgumentBytes)
     return {.action = Change::Action::put, .value = job.scratch};
-  job.error = kSetTooLarge;
-  return {};
+  return job.fail(kSetTooLarge);
 }
 
 const char* begin_zadd(Job& job) {
