@@ -9,20 +9,13 @@
 #include "store/hash_fields.hpp"
 #include "store/real_number.hpp"
 #include "store/session.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands that change hashes.
 namespace dunlin::app::resp {
 namespace {
 
 using Shape = Command::Shape;
-
-/// The key is there, and has no hash.
-bool refuses_hash(Job& job, std::optional<std::string_view> current) noexcept {
-  job.error = nullptr;
-  if (!current || current->starts_with(kHashMark)) return false;
-  job.error = kWrongType;
-  return true;
-}
 
 /// What is in the scratch becomes the hash.
 Change put_hash(Job& job) noexcept {
@@ -51,7 +44,7 @@ Change put_field(Job& job, std::string_view hash, const HashFields::Field& chang
 /// The fields that are there, changed, and behind them those that are new.
 Change decide_hset(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view before = current.value_or(kHashMark);
   job.scratch.assign(kHashMark);
   job.number = 0;
@@ -85,7 +78,7 @@ const char* begin_hmset(Job& job) {
 Change decide_hsetnx(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   if (HashFields::find(hash, job.arguments[2])) return {};
   job.number = 1;
@@ -98,7 +91,7 @@ const char* begin_hsetnx(Job& job) { return begin_update(job, decide_hsetnx); }
 
 Change decide_hincrby(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   const auto before = HashFields::find(hash, job.arguments[2]);
   std::int64_t number = 0;
@@ -119,7 +112,7 @@ const char* begin_hincrby(Job& job) {
 
 Change decide_hincrbyfloat(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   const auto before = HashFields::find(hash, job.arguments[2]);
   long double number = 0;
@@ -147,7 +140,7 @@ bool conclude_hincrbyfloat(Job& job, Reply& reply) {
 Change decide_hdel(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_hash(job, current) || !current) return {};
+  if (refuses(job, current, kHashMark) || !current) return {};
   job.scratch.assign(kHashMark);
   HashFields fields(*current);
   NamedFields names(std::span<const std::string_view>(job.arguments).subspan(2), 1);

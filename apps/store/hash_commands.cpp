@@ -6,6 +6,7 @@
 #include "store/element_scan.hpp"
 #include "store/hash_fields.hpp"
 #include "store/session.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands that read hashes, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -18,29 +19,18 @@ constexpr const char* kReplyTooLarge =
     "fields";
 static_assert(kMaxReplyBytes == 8388608, "as kReplyTooLarge says");
 
-bool is_hash(std::string_view value) noexcept { return value.starts_with(kHashMark); }
-
-/// The value of the hash, which is empty if there is none; nothing, and an error, if the key has
-/// another type.
-std::optional<std::string_view> hash_of(const Call& call, Reply& reply) {
-  if (!call.found()) return std::string_view();
-  if (is_hash(call.value())) return call.value();
-  reply.error(kWrongType);
-  return {};
-}
-
 bool write_value(std::optional<std::string_view> value, Reply& reply) {
   return value ? reply.bulk(*value) : reply.null();
 }
 
 bool conclude_hget(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     write_value(HashFields::find(*hash, job.arguments[2]), reply);
   return true;
 }
 
 bool conclude_hmget(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedFields wanted(names, 1);
@@ -62,7 +52,7 @@ bool conclude_hmget(Job& job, Reply& reply) {
 }
 
 bool conclude_hgetall(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.map(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -74,26 +64,26 @@ bool conclude_hgetall(Job& job, Reply& reply) {
 }
 
 bool conclude_hlen(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(static_cast<std::int64_t>(HashFields::count(*hash)));
   return true;
 }
 
 bool conclude_hexists(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(HashFields::find(*hash, job.arguments[2]) ? 1 : 0);
   return true;
 }
 
 bool conclude_hstrlen(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(static_cast<std::int64_t>(
         HashFields::find(*hash, job.arguments[2]).value_or(std::string_view()).size()));
   return true;
 }
 
 bool conclude_hkeys(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -102,7 +92,7 @@ bool conclude_hkeys(Job& job, Reply& reply) {
 }
 
 bool conclude_hvals(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -120,7 +110,7 @@ const char* begin_hscan(Job& job) {
 
 /// All fields at once, as Redis does with a small hash.
 bool conclude_hscan(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   ElementScan words;
   static_cast<void>(parse_element_scan(job, words));  // the beginning has looked

@@ -13,7 +13,7 @@
 #include "store/real_number.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/sorted_set_value.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands on sorted sets, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -107,7 +107,7 @@ const char* add(NamedMembers::Named& named, double score, const AddOptions& opti
 
 Change decide_zadd(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_set(job, current)) return {};
+  if (refuses(job, current, kSortedSetMark)) return {};
   const AddOptions options = options_of(job);
   const auto pairs = std::span<const std::string_view>(job.arguments).subspan(options.first);
   NamedMembers members(pairs.subspan(1), 2);
@@ -161,7 +161,7 @@ bool conclude_zadd(Job& job, Reply& reply) {
 Change decide_zrem(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_set(job, current) || !current) return {};
+  if (refuses(job, current, kSortedSetMark) || !current) return {};
   NamedMembers members(std::span<const std::string_view>(job.arguments).subspan(2), 1);
   members.locate(*current);
   job.number = static_cast<std::int64_t>(members.remove());
@@ -176,20 +176,20 @@ const char* begin_zrem(Job& job) { return begin_update(job, decide_zrem); }
 // --- ZSCORE, ZCARD -------------------------------------------------------------------------------
 
 bool conclude_zscore(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   if (const auto member = SortedSet::find(*set, job.arguments[2])) return reply.real(member->score);
   return reply.null();
 }
 
 bool conclude_zcard(Job& job, Reply& reply) {
-  if (const auto set = set_of(*job.call, reply))
+  if (const auto set = value_of(*job.call, kSortedSetMark, reply))
     reply.integer(static_cast<std::int64_t>(SortedSet::count(*set)));
   return true;
 }
 
 bool conclude_zmscore(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedMembers members(names, 1);
@@ -213,7 +213,7 @@ const char* begin_zscan(Job& job) {
 
 /// All members at once, as Redis does with a small set.
 bool conclude_zscan(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   ElementScan words;
   static_cast<void>(parse_element_scan(job, words));  // the beginning has looked

@@ -8,7 +8,7 @@
 #include "store/command_table.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/sorted_set_value.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands on the members of a sorted set that lie in a range of ranks or scores.
 namespace dunlin::app::resp {
@@ -179,7 +179,7 @@ const char* begin_zrange(Job& job) {
 }
 
 bool conclude_zrange(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   Range range;
   static_cast<void>(parse_range(job, range));  // the beginning has looked
@@ -196,7 +196,7 @@ const char* begin_zcount(Job& job) {
 }
 
 bool conclude_zcount(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   Range range;
   static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
@@ -206,7 +206,7 @@ bool conclude_zcount(Job& job, Reply& reply) {
 Change decide_zremrange(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_set(job, current) || !current) return {};
+  if (refuses(job, current, kSortedSetMark) || !current) return {};
   Range range;
   static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
   const Found found = find(*current, range);
@@ -237,7 +237,7 @@ const char* begin_zrank(Job& job) {
 }
 
 bool conclude_zrank(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   const bool with_score = job.arguments.size() == 4;
   SortedSet members(*set);
