@@ -15,10 +15,10 @@
 #include <dunlin/run.hpp>
 
 #include "endpoint.hpp"
-#include "fabric/private_file.hpp"
 #include "log_options.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
+#include "read_file.hpp"
 #include "relay/kept_logs.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
@@ -122,11 +122,7 @@ relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
         fmt::format("--serve {}: other hosts can reach it, so clients need a secret; give "
                     "--secret-file or --client-secret-file",
                     endpoint.text()));
-  try {
-    if (!file.empty()) made.secret = read_secret(file, "the secret of clients");
-  } catch (const Error& error) {
-    throw BadInput(error.what());
-  }
+  made.secret = read_secret_file(file, "the secret of clients");
   return made;
 }
 
