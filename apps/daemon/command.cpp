@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 
+#include "attendant.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/fabric_options.hpp"
 #include "member_events.hpp"
@@ -56,46 +56,6 @@ struct ServeOptions {
   DaemonOptions daemon;
 };
 
-/// Ends the loop when a signal comes; tells of clients that were cut off.
-class Attendant {
- public:
-  Attendant(SignalGuard& signals, Daemon& daemon, remote::Progress& progress,
-            std::stop_source& stop)
-      : signals_(signals), daemon_(daemon), progress_(progress), stop_(stop) {}
-
-  std::size_t poll() {
-    if (++polls_ % kPollsPerLook != 0) return 0;
-    return look();
-  }
-  [[nodiscard]] Waits waits() {
-    polls_ = kPollsPerLook - 1;  // the poll before the sleep, and the one after it, look
-    return {.descriptors = {signals_.descriptor()}};
-  }
-  [[nodiscard]] const char* signal() const noexcept { return signal_; }
-
- private:
-  static constexpr std::uint32_t kPollsPerLook = 1'024;
-
-  std::size_t look() {
-    if (daemon_.last_cut_off() != told_) {
-      told_ = daemon_.last_cut_off();
-      say(told_ + "\n");
-    }
-    signal_ = signals_.caught();
-    if (signal_ == nullptr && !progress_.stopped()) return 0;
-    stop_.request_stop();
-    return 1;
-  }
-
-  SignalGuard& signals_;
-  Daemon& daemon_;
-  remote::Progress& progress_;
-  std::stop_source& stop_;
-  std::string told_;
-  const char* signal_ = nullptr;
-  std::uint32_t polls_ = 0;
-};
-
 std::uint32_t mode_of(const std::string& text) {
   const bool octal =
       !text.empty() && text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
@@ -126,9 +86,14 @@ void run_daemon(const ServeOptions& options) {
   Daemon daemon(space, daemon_options);
   say(fmt::format("daemon of group {}: process {}, member {} of {}, for up to {} clients\n",
                   options.group, getpid(), fabric->rank(), fabric->size(), daemon_options.clients));
-  std::stop_source stop;
-  Attendant attendant(signals, daemon, progress, stop);
-  Loop(*fabric, {.stop = stop.get_token()}).add(daemon).add(attendant).run();
+  Attendant attendant(signals, [&, told = std::string()]() mutable {
+    if (daemon.last_cut_off() != told) {
+      told = daemon.last_cut_off();
+      say(told + "\n");
+    }
+    return progress.stopped();
+  });
+  Loop(*fabric, {.stop = attendant.stop()}).add(daemon).add(attendant).run();
   if (attendant.signal() == nullptr) throw Error(progress.why_stopped());
   cast::leave(group, fmt::format("member {}", fabric->rank()), signals);
   say(fmt::format("ends because of {}; it has served {} operations\n", attendant.signal(),
