@@ -55,7 +55,7 @@ class Relayed {
           if (!reader.why_refused().empty()) throw Error(reader.why_refused());
           return enough();
         },
-        options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX);
+        options_.limit_ms());
   }
 
   void publish() {
@@ -101,7 +101,7 @@ class Relayed {
             recording.tick(read_clock_ns(CLOCK_MONOTONIC));
             return recording.enough();
           },
-          options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX);
+          options_.limit_ms());
     });
     for (const Source& source : sources)
       if (source.reader.lost() > 0)
