@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
+#include "fabric/private_file.hpp"
 #include "text.hpp"
 
 namespace dunlin::app {
@@ -36,6 +37,15 @@ std::string read_file(const std::string& path) {
     throw BadInput(fmt::format("{}: {}", printable(path, 300), std::strerror(errno)));
   }
   return content;
+}
+
+std::string read_secret_file(const std::string& path, const std::string& what) {
+  if (path.empty()) return {};
+  try {
+    return read_secret(path, what);
+  } catch (const Error& error) {
+    throw BadInput(error.what());
+  }
 }
 
 }  // namespace dunlin::app

@@ -17,6 +17,20 @@
 #include "bench/topic/experiments.hpp"
 
 namespace dunlin::bench {
+namespace {
+
+std::vector<Experiment> multicast_figures() {
+  const RealNetwork& shm = real_network("shm");
+  const auto over = [](const RealNetwork& network) {
+    return network.both_ways ? std::vector{cast_throughput(network), cast_latency(network)}
+                             : std::vector<Experiment>();
+  };
+  return joined<Experiment>(cast_throughput(shm), cast_latency(shm), casts_under_load(),
+                            crowded_cast(), durable_cast(), view_change(), joins(),
+                            on_each_network(over), simulated_view_change(), simulated_casts());
+}
+
+}  // namespace
 
 const std::vector<Suite>& suites() {
   static const std::vector<Suite> all{
@@ -24,39 +38,78 @@ const std::vector<Suite>& suites() {
        .description =
            "What operations cost: put, signal, get, atomics, messages; by size, batch and "
            "peers; on each fabric, beside what the same processes can do without Dunlin",
-       .experiments = fabric_experiments,
+       .experiments =
+           [] {
+             return joined<Experiment>(
+                 on_each_network(signalling, getting, atomics, messages, put_rate, put_stream,
+                                 fan_out, signalling_asleep),
+                 simulated_costs());
+           },
        .has_profile = true},
       {.name = "table",
        .description =
            "The shared state table: detection, evaluation, counting, idling, failures; on "
            "shared memory, over networks and, beside the published figures, in the simulator",
-       .experiments = table_experiments,
+       .experiments =
+           [] {
+             return joined<Experiment>(machine(), evaluation(), complexity(), row_size(),
+                                       on_each_network(detection, counting, pushing, idle),
+                                       on_each_network(failure), simulated_detection(),
+                                       simulated_conjunction(), simulated_counting(),
+                                       simulated_complexity(), simulated_row_size(),
+                                       simulated_racks(), simulated_gigabit());
+           },
        .has_profile = true},
       {.name = "multicast",
        .description = "Messages to all members of a view, in one order: throughput and latency",
-       .experiments = multicast_experiments,
+       .experiments = multicast_figures,
        .most_members = kMostStreamMembers},
       {.name = "topic",
        .description = "Topics beside the bare multicast, relays beside TCP, gateways, and other "
                       "people's DDS",
-       .experiments = topic_experiments,
+       .experiments =
+           [] {
+             return joined<Experiment>(topic_throughput(), logged_throughput(), topic_latency(),
+                                       many_topics(), sample_types(), arrivals(), relayed_samples(),
+                                       gateway_to_dds(), on_each_network(dds_peers),
+                                       simulated_topics());
+           },
        .most_members = 16},
       {.name = "segment",
        .description = "Shared segments: gets and puts under each coherence, locks, operations in "
                       "flight, beside the bare sequences of operations, MPI and Redis; published "
                       "figures in the simulator",
-       .experiments = segment_experiments},
+       .experiments =
+           [] {
+             return joined<Experiment>(on_each_network(null_overhead, coherence, gets_in_flight,
+                                                       uncontended_locks, contended_locks),
+                                       daemon_trips(), segment_peers(), simulated_segments());
+           }},
       {.name = "container",
        .description =
            "Maps and queues: each call in both styles, beside the bare sequence of "
            "operations and its prediction; in flight, aggregated, by many processes, and "
            "with targets that compute; beside MPI; published figures in the simulator",
-       .experiments = container_experiments},
+       .experiments =
+           [] {
+             return joined<Experiment>(
+                 on_each_network(container_calls, calls_in_flight, queue_checksums,
+                                 aggregated_inserts, attentiveness, style_choices),
+                 many_processes(), container_peers(), simulated_containers(),
+                 simulated_style_choices());
+           }},
       {.name = "store",
        .description =
            "The key-value store: lookups beside cuckoo and hopscotch tables, gets and puts "
            "beside their bare operations, and YCSB beside Redis, memcached and LMDB",
-       .experiments = store_experiments},
+       .experiments =
+           [] {
+             return joined<Experiment>(lookup_cost(), on_each_network(store_gets),
+                                       on_each_network(store_puts), on_each_network(store_growth),
+                                       store_sizes(), store_cache(), store_twenty_million(),
+                                       store_skew_and_reads(), store_clients(), store_ycsb(),
+                                       store_latency(), simulated_store());
+           }},
       {.name = "routing",
        .description =
            "The routing application on hub-and-ring networks: time to the last install, to "

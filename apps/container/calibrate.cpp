@@ -15,6 +15,7 @@
 #include "standard_output.hpp"
 #include "team/cores.hpp"
 #include "team/team_group.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -127,19 +128,13 @@ void add_calibrate(CLI::App& program) {
                      "shm: processes of this host; tcp: over sockets; ofi: over libfabric's\n"
                      "networks; verbs: over RDMA devices",
                      {.join = "10; 60 for hosts", .silence = "none"});
-  command
-      ->add_option("--clients", options->clients,
-                   "So many add to one word at once, to see what each further one costs")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(*command, "--clients", options->clients, "N",
+             "So many add to one word at once, to see what each further one costs")
       ->capture_default_str();
-  command->add_option("--batches", options->batches, "Medians of so many batches of 16 round trips")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(*command, "--batches", options->batches, "N",
+             "Medians of so many batches of 16 round trips")
       ->capture_default_str();
-  command->add_option("--output", options->output, "Write them to FILE")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--output", options->output, "FILE", "Write them to FILE");
   command->callback([options] { run_calibrate(*options); });
 }
 

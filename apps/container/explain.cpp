@@ -15,6 +15,7 @@
 #include "container/calibrate.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -135,38 +136,27 @@ void add_explain(CLI::App& program) {
   command->add_option("call", options->call, "insert, assign, find, erase; push, pop")
       ->required()
       ->type_name("");
-  command->add_option("--promise", options->promise, "both, writes, reads or local")
-      ->check(not_empty())
-      ->type_name("PROMISE")
+  add_text(*command, "--promise", options->promise, "PROMISE", "both, writes, reads or local")
       ->capture_default_str();
-  command->add_option("--load", options->load, "Of a map: keys for each slot")
-      ->check(number_between(0, 1, "keys for each slot"))
-      ->type_name("A")
+  add_number(*command, "--load", options->load, "A", "Of a map: keys for each slot",
+             number_between(0, 1, "keys for each slot"))
       ->capture_default_str();
-  command
-      ->add_option("--tables", options->tables,
-                   "Of a part of a map that grows; all but one are full")
-      ->check(number_between(1, kMaxMapTables, "tables"))
-      ->type_name("N")
+  add_number(*command, "--tables", options->tables, "N",
+             "Of a part of a map that grows; all but one are full",
+             number_between(1, kMaxMapTables, "tables"))
       ->capture_default_str();
-  command->add_option("--clients", options->clients, "That make such calls at the same time")
-      ->check(number_between(1, 4096, "clients"))
-      ->type_name("N")
+  add_number(*command, "--clients", options->clients, "N", "That make such calls at the same time",
+             number_between(1, 4096, "clients"))
       ->capture_default_str();
-  command->add_option("--bytes", options->bytes, "Of key and value, or of an element")
-      ->check(whole_number())
+  add_number(*command, "--bytes", options->bytes, "N", "Of key and value, or of an element")
       ->check(number_between(1, kMaxElementBytes, "bytes"))
-      ->type_name("N")
       ->capture_default_str();
-  command->add_option("--wait", options->wait_us, "Microseconds until the target polls, on average")
-      ->check(number_between(0, 1e9, "microseconds"))
-      ->type_name("US")
+  add_number(*command, "--wait", options->wait_us, "US",
+             "Microseconds until the target polls, on average",
+             number_between(0, 1e9, "microseconds"))
       ->capture_default_str();
-  command
-      ->add_option("--costs", options->costs_file,
-                   "Of `dunlin calibrate` (default: measure briefly, on shared memory)")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--costs", options->costs_file, "FILE",
+           "Of `dunlin calibrate` (default: measure briefly, on shared memory)");
   command->callback([options] { run_explain(*options); });
 }
 

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include <dunlin/group_members.hpp>
 #include <dunlin/run.hpp>
 
+#include "attendant.hpp"
 #include "cluster/cluster.hpp"
 #include "cluster/fabric_options.hpp"
 #include "member_events.hpp"
@@ -21,6 +21,7 @@
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -55,46 +56,6 @@ struct ServeOptions {
   DaemonOptions daemon;
 };
 
-/// Ends the loop when a signal comes; tells of clients that were cut off.
-class Attendant {
- public:
-  Attendant(SignalGuard& signals, Daemon& daemon, remote::Progress& progress,
-            std::stop_source& stop)
-      : signals_(signals), daemon_(daemon), progress_(progress), stop_(stop) {}
-
-  std::size_t poll() {
-    if (++polls_ % kPollsPerLook != 0) return 0;
-    return look();
-  }
-  [[nodiscard]] Waits waits() {
-    polls_ = kPollsPerLook - 1;  // the poll before the sleep, and the one after it, look
-    return {.descriptors = {signals_.descriptor()}};
-  }
-  [[nodiscard]] const char* signal() const noexcept { return signal_; }
-
- private:
-  static constexpr std::uint32_t kPollsPerLook = 1'024;
-
-  std::size_t look() {
-    if (daemon_.last_cut_off() != told_) {
-      told_ = daemon_.last_cut_off();
-      say(told_ + "\n");
-    }
-    signal_ = signals_.caught();
-    if (signal_ == nullptr && !progress_.stopped()) return 0;
-    stop_.request_stop();
-    return 1;
-  }
-
-  SignalGuard& signals_;
-  Daemon& daemon_;
-  remote::Progress& progress_;
-  std::stop_source& stop_;
-  std::string told_;
-  const char* signal_ = nullptr;
-  std::uint32_t polls_ = 0;
-};
-
 std::uint32_t mode_of(const std::string& text) {
   const bool octal =
       !text.empty() && text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
@@ -125,9 +86,14 @@ void run_daemon(const ServeOptions& options) {
   Daemon daemon(space, daemon_options);
   say(fmt::format("daemon of group {}: process {}, member {} of {}, for up to {} clients\n",
                   options.group, getpid(), fabric->rank(), fabric->size(), daemon_options.clients));
-  std::stop_source stop;
-  Attendant attendant(signals, daemon, progress, stop);
-  Loop(*fabric, {.stop = stop.get_token()}).add(daemon).add(attendant).run();
+  Attendant attendant(signals, [&, told = std::string()]() mutable {
+    if (daemon.last_cut_off() != told) {
+      told = daemon.last_cut_off();
+      say(told + "\n");
+    }
+    return progress.stopped();
+  });
+  Loop(*fabric, {.stop = attendant.stop()}).add(daemon).add(attendant).run();
   if (attendant.signal() == nullptr) throw Error(progress.why_stopped());
   cast::leave(group, fmt::format("member {}", fabric->rank()), signals);
   say(fmt::format("ends because of {}; it has served {} operations\n", attendant.signal(),
@@ -136,21 +102,18 @@ void run_daemon(const ServeOptions& options) {
 
 void add_daemon_limits(CLI::App& command, ServeOptions& options) {
   DaemonOptions& daemon = options.daemon;
-  const auto add_number = [&](const char* option, auto& number, const char* about) {
-    command.add_option(option, number, about)
-        ->check(whole_number())
-        ->type_name("N")
-        ->capture_default_str();
+  const auto add_limit = [&](const char* option, auto& number, const char* about) {
+    add_number(command, option, number, "N", about)->capture_default_str();
   };
-  add_number("--pool-bytes", options.pool_bytes, "What this member contributes to the segments");
-  add_number("--clients", daemon.clients, "So many processes and threads may attach");
-  add_number("--operations", daemon.operations, "Each may have so many under way: a power of two");
-  add_number("--transfer-bytes", daemon.transfer_bytes, "Of one get or put of a client");
-  add_number("--quota-bytes", daemon.quota_bytes,
-             "Of a client's segments without a name, and of a user's with one");
-  add_number("--quota-locks", daemon.quota_locks, "That a client may hold");
-  add_number("--client-silence-ms", daemon.silence_timeout_ms,
-             "A client that does not poll for so long is cut off; 0: never");
+  add_limit("--pool-bytes", options.pool_bytes, "What this member contributes to the segments");
+  add_limit("--clients", daemon.clients, "So many processes and threads may attach");
+  add_limit("--operations", daemon.operations, "Each may have so many under way: a power of two");
+  add_limit("--transfer-bytes", daemon.transfer_bytes, "Of one get or put of a client");
+  add_limit("--quota-bytes", daemon.quota_bytes,
+            "Of a client's segments without a name, and of a user's with one");
+  add_limit("--quota-locks", daemon.quota_locks, "That a client may hold");
+  add_limit("--client-silence-ms", daemon.silence_timeout_ms,
+            "A client that does not poll for so long is cut off; 0: never");
 }
 
 }  // namespace
@@ -159,29 +122,17 @@ void add_daemon(CLI::App& program) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::App& command = *program.add_subcommand("daemon", kDaemonDescription);
   command.footer(kDaemonFooter);
-  command.add_option("--group", options->group, "Its name, the same for all")
-      ->required()
-      ->check(not_empty())
-      ->type_name("NAME");
-  command.add_option("--members", options->members, "How many (default: --hosts)")
-      ->check(whole_number())
-      ->type_name("N");
-  command.add_option("--rank", options->rank, "Of this one, from 0 (default: --host)")
-      ->check(whole_number())
-      ->type_name("R");
-  command
-      .add_option("--socket", options->daemon.socket, "Where clients find it, instead of by name")
-      ->check(not_empty())
-      ->type_name("PATH");
+  add_text(command, "--group", options->group, "NAME", "Its name, the same for all")->required();
+  add_number(command, "--members", options->members, "N", "How many (default: --hosts)");
+  add_number(command, "--rank", options->rank, "R", "Of this one, from 0 (default: --host)");
+  add_text(command, "--socket", options->daemon.socket, "PATH",
+           "Where clients find it, instead of by name");
   command
       .add_option("--mode", options->mode, "Of the socket: those who may write there may attach")
       ->type_name("OCTAL")
       ->capture_default_str();
-  command
-      .add_option("--access-group", options->daemon.access_group,
-                  "Without --socket: a Unix group that may attach, too")
-      ->check(not_empty())
-      ->type_name("GROUP");
+  add_text(command, "--access-group", options->daemon.access_group, "GROUP",
+           "Without --socket: a Unix group that may attach, too");
   add_daemon_limits(command, *options);
   add_fabric_options(command, options->fabric,
                      "How the daemons share segments: shm (one host), "

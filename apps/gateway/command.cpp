@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "gateway/options.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -35,21 +36,16 @@ void add_gateway(CLI::App& program) {
   command->footer(kGatewayFooter);
   const auto options = std::make_shared<gateway::Options>();
   cast::add_place_options(*command, options->place);
-  command->add_option("--domain", options->domain, "The number of the DDS domain")
-      ->check(number_between(0, kMostDomain, "as the number of a domain"))
-      ->type_name("N")
+  add_number(*command, "--domain", options->domain, "N", "The number of the DDS domain",
+             number_between(0, kMostDomain, "as the number of a domain"))
       ->capture_default_str();
-  command
-      ->add_option("--network", options->network,
-                   "What the names of all gateways between this group and domain begin with "
-                   "(default: \"dds\" and the domain's number)")
-      ->check(not_empty())
-      ->type_name("NET");
+  add_text(*command, "--network", options->network, "NET",
+           "What the names of all gateways between this group and domain begin with "
+           "(default: \"dds\" and the domain's number)");
   add_list(*command, "--topics", options->topics, "a topic",
            "Topics of the group, which the domain has by the same names");
-  command->add_option("--config", options->config, "Topics with their types and policies, as JSON")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--config", options->config, "FILE",
+           "Topics with their types and policies, as JSON");
   command->callback([options] { gateway::run(*options); });
 }
 

@@ -20,6 +20,7 @@
 #include "output_file.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -153,43 +154,23 @@ void add_kmers(CLI::App& program) {
   CLI::App* command = program.add_subcommand("kmers", kDescription);
   command->footer(kFooter);
   const auto options = std::make_shared<Options>();
-  command->add_option("FILE", options->files, "Reads")
-      ->required()
-      ->check(not_empty())
-      ->type_name("");
-  command->add_option("-k", options->k, "Letters of a k-mer, up to 31")
-      ->check(whole_number())
-      ->type_name("K")
+  add_text(*command, "FILE", options->files, "", "Reads")->required();
+  add_number(*command, "-k", options->k, "K", "Letters of a k-mer, up to 31")
       ->capture_default_str();
-  command->add_option("--processes", options->processes, "How many, of all hosts together")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(*command, "--processes", options->processes, "N", "How many, of all hosts together")
       ->capture_default_str();
   command->add_flag("--all", options->all, "Count what occurs once, too, without the filter");
-  command->add_option("--style", options->style, "automatic, one_sided or message")
-      ->check(not_empty())
-      ->type_name("STYLE")
+  add_text(*command, "--style", options->style, "STYLE", "automatic, one_sided or message")
       ->capture_default_str();
-  command
-      ->add_option("--slots", options->count.slots,
-                   "Of each member's part of the map (default: by the size of the files)")
-      ->check(whole_number())
-      ->type_name("N");
-  command->add_option("--timeout", options->count.timeout_s, "Give up after so many seconds")
-      ->check(whole_number())
-      ->type_name("S")
+  add_number(*command, "--slots", options->count.slots, "N",
+             "Of each member's part of the map (default: by the size of the files)");
+  add_number(*command, "--timeout", options->count.timeout_s, "S", "Give up after so many seconds")
       ->capture_default_str();
-  command->add_option("--dump", options->count.dump_file, "Write k-mers and counts to FILE")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command
-      ->add_option("--histogram", options->histogram_file,
-                   "Write to FILE how many k-mers occur so often")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command->add_option("--report", options->report_file, "Write one self-contained page to FILE")
-      ->check(not_empty())
-      ->type_name("FILE.html");
+  add_text(*command, "--dump", options->count.dump_file, "FILE", "Write k-mers and counts to FILE");
+  add_text(*command, "--histogram", options->histogram_file, "FILE",
+           "Write to FILE how many k-mers occur so often");
+  add_text(*command, "--report", options->report_file, "FILE.html",
+           "Write one self-contained page to FILE");
   command->add_flag("--jellyfish", options->jellyfish,
                     "Compare each k-mer and its count with those of Jellyfish");
   add_fabric_options(*command, options->count.fabric,

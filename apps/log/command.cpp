@@ -14,6 +14,7 @@
 #include "multicast/journal.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -146,10 +147,8 @@ std::shared_ptr<LogCommandOptions> add_part(
     const std::function<void(const LogCommandOptions&)>& work) {
   CLI::App* const part = command.add_subcommand(name, about);
   auto options = std::make_shared<LogCommandOptions>();
-  part->add_option("directory", options->directory, "The directory of one member's log")
-      ->required()
-      ->check(not_empty())
-      ->type_name("DIRECTORY");
+  add_text(*part, "directory", options->directory, "DIRECTORY", "The directory of one member's log")
+      ->required();
   part->add_flag("--json", options->json, "Print JSON (docs/log.md)");
   part->callback([options, work] { work(*options); });
   return options;

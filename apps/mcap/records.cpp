@@ -1,5 +1,7 @@
 #include "mcap/records.hpp"
 
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include <zlib.h>
@@ -9,24 +11,82 @@
 namespace dunlin::app::mcap {
 namespace {
 
-/// Calls `entry(reader)` for each entry of a map or array, which has its bytes before it.
-template <class Entry>
-bool read_entries(Reader& from, const Entry& entry) {
+/// The fields of a record in their order, but for the bytes at the end of Message and Chunk.
+template <class T>
+constexpr auto fields_of() {
+  if constexpr (std::is_same_v<T, Schema>)
+    return std::tuple(&T::id, &T::name, &T::encoding, &T::data);
+  else if constexpr (std::is_same_v<T, Channel>)
+    return std::tuple(&T::id, &T::schema, &T::topic, &T::encoding, &T::metadata);
+  else if constexpr (std::is_same_v<T, Message>)
+    return std::tuple(&T::channel, &T::sequence, &T::log_ns, &T::publish_ns);
+  else if constexpr (std::is_same_v<T, Chunk>)
+    return std::tuple(&T::start_ns, &T::end_ns, &T::bytes, &T::crc, &T::compression);
+  else if constexpr (std::is_same_v<T, ChunkIndex>)
+    return std::tuple(&T::start_ns, &T::end_ns, &T::offset, &T::length, &T::message_indexes,
+                      &T::message_index_bytes, &T::compression, &T::compressed_bytes, &T::bytes);
+  else if constexpr (std::is_same_v<T, Statistics>)
+    return std::tuple(&T::messages, &T::schemas, &T::channels, &T::attachments, &T::metadata,
+                      &T::chunks, &T::start_ns, &T::end_ns, &T::messages_of);
+  else
+    return std::tuple(&T::summary_start, &T::summary_offset_start, &T::summary_crc);
+}
+
+// --- a field -------------------------------------------------------------------------------------
+
+bool read_field(Reader& from, std::uint16_t& to) { return to = from.u16(), from.good(); }
+bool read_field(Reader& from, std::uint32_t& to) { return to = from.u32(), from.good(); }
+bool read_field(Reader& from, std::uint64_t& to) { return to = from.u64(), from.good(); }
+bool read_field(Reader& from, std::string& to) { return to = from.text(), from.good(); }
+/// A map has its number of bytes before it.
+template <class Key, class Value>
+bool read_field(Reader& from, std::map<Key, Value>& to) {
   Bytes rest = from.bytes(from.u32());
-  if (!from.good()) return false;
-  Reader entries(rest);
   while (!rest.empty()) {
-    entry(entries);
-    if (!entries.good()) return false;
-    rest = Reader(entries).rest();
+    Reader entry(rest);
+    Key key{};
+    if (!read_field(entry, key) || !read_field(entry, to[std::move(key)])) return false;
+    rest = entry.rest();
   }
-  return true;
+  return from.good();
+}
+
+void write_field(Writer& to, std::uint16_t value) { to.u16(value); }
+void write_field(Writer& to, std::uint32_t value) { to.u32(value); }
+void write_field(Writer& to, std::uint64_t value) { to.u64(value); }
+void write_field(Writer& to, const std::string& value) { to.text(value); }
+template <class Key, class Value>
+void write_field(Writer& to, const std::map<Key, Value>& value) {
+  Buffer bytes;
+  Writer entries(bytes);
+  for (const auto& [key, one] : value) {
+    write_field(entries, key);
+    write_field(entries, one);
+  }
+  to.u32(static_cast<std::uint32_t>(bytes.size()));
+  to.bytes(bytes);
+}
+
+// --- a record ------------------------------------------------------------------------------------
+
+/// False if there are too few bytes.
+template <class T>
+bool read_fields(Reader& from, T& record) {
+  return std::apply([&](auto... field) { return (read_field(from, record.*field) && ...); },
+                    fields_of<T>());
 }
 
 template <class T>
-std::optional<T> if_good(const Reader& from, T value) {
-  if (!from.good()) return std::nullopt;
-  return value;
+std::optional<T> read_whole(Bytes content) {
+  Reader from(content);
+  std::optional<T> record(std::in_place);
+  if (!read_fields(from, *record)) record.reset();
+  return record;
+}
+
+template <class T>
+void write_fields(Writer& to, const T& record) {
+  std::apply([&](auto... field) { (write_field(to, record.*field), ...); }, fields_of<T>());
 }
 
 /// A record whose content `fill(writer)` writes.
@@ -43,14 +103,9 @@ void add_record(Buffer& to, Op op, const Fill& fill) {
     to[length_at + i] = static_cast<std::byte>(length >> (8 * i));
 }
 
-/// What `fill(writer)` writes, behind its number of bytes.
-template <class Fill>
-void add_entries(Writer& writer, const Fill& fill) {
-  Buffer bytes;
-  Writer entries(bytes);
-  fill(entries);
-  writer.u32(static_cast<std::uint32_t>(bytes.size()));
-  writer.bytes(bytes);
+template <class T>
+void add_whole(Buffer& to, Op op, const T& record) {
+  add_record(to, op, [&](Writer& writer) { write_fields(writer, record); });
 }
 
 }  // namespace
@@ -74,91 +129,28 @@ std::optional<Record> take_record(Bytes& from) {
 
 // --- reading -------------------------------------------------------------------------------------
 
-std::optional<Schema> read_schema(Bytes content) {
-  Reader from(content);
-  Schema schema{.id = from.u16()};
-  schema.name = from.text();
-  schema.encoding = from.text();
-  schema.data = from.text();
-  return if_good(from, std::move(schema));
+std::optional<Schema> read_schema(Bytes content) { return read_whole<Schema>(content); }
+std::optional<Channel> read_channel(Bytes content) { return read_whole<Channel>(content); }
+std::optional<ChunkIndex> read_chunk_index(Bytes content) {
+  return read_whole<ChunkIndex>(content);
 }
-
-std::optional<Channel> read_channel(Bytes content) {
-  Reader from(content);
-  Channel channel{.id = from.u16(), .schema = from.u16()};
-  channel.topic = from.text();
-  channel.encoding = from.text();
-  const bool good = read_entries(from, [&](Reader& entry) {
-    std::string key = entry.text();
-    channel.metadata[std::move(key)] = entry.text();
-  });
-  if (!good) return std::nullopt;
-  return channel;
-}
+std::optional<Statistics> read_statistics(Bytes content) { return read_whole<Statistics>(content); }
+std::optional<Footer> read_footer(Bytes content) { return read_whole<Footer>(content); }
 
 std::optional<Message> read_message(Bytes content) {
   Reader from(content);
-  Message message{.channel = from.u16(),
-                  .sequence = from.u32(),
-                  .log_ns = from.u64(),
-                  .publish_ns = from.u64()};
+  Message message;
+  if (!read_fields(from, message)) return std::nullopt;
   message.data = from.rest();
-  return if_good(from, message);
+  return message;
 }
 
 std::optional<Chunk> read_chunk(Bytes content) {
   Reader from(content);
-  Chunk chunk{.start_ns = from.u64(), .end_ns = from.u64(), .bytes = from.u64(), .crc = from.u32()};
-  chunk.compression = from.text();
+  Chunk chunk;
+  if (!read_fields(from, chunk)) return std::nullopt;
   chunk.records = from.bytes(from.u64());
-  return if_good(from, std::move(chunk));
-}
-
-std::optional<ChunkIndex> read_chunk_index(Bytes content) {
-  Reader from(content);
-  ChunkIndex index{
-      .start_ns = from.u64(), .end_ns = from.u64(), .offset = from.u64(), .length = from.u64()};
-  const bool good = read_entries(from, [&](Reader& entry) {
-    const std::uint16_t channel = entry.u16();
-    index.message_indexes[channel] = entry.u64();
-  });
-  index.message_index_bytes = from.u64();
-  index.compression = from.text();
-  index.compressed_bytes = from.u64();
-  index.bytes = from.u64();
-  if (!good) return std::nullopt;
-  return if_good(from, std::move(index));
-}
-
-std::optional<Statistics> read_statistics(Bytes content) {
-  Reader from(content);
-  Statistics statistics{.messages = from.u64(),
-                        .schemas = from.u16(),
-                        .channels = from.u32(),
-                        .attachments = from.u32(),
-                        .metadata = from.u32(),
-                        .chunks = from.u32(),
-                        .start_ns = from.u64(),
-                        .end_ns = from.u64()};
-  const bool good = read_entries(from, [&](Reader& entry) {
-    const std::uint16_t channel = entry.u16();
-    statistics.messages_of[channel] = entry.u64();
-  });
-  if (!good) return std::nullopt;
-  return statistics;
-}
-
-std::optional<Footer> read_footer(Bytes content) {
-  Reader from(content);
-  const Footer footer{
-      .summary_start = from.u64(), .summary_offset_start = from.u64(), .summary_crc = from.u32()};
-  return if_good(from, footer);
-}
-
-std::optional<std::uint32_t> read_data_end(Bytes content) {
-  Reader from(content);
-  const std::uint32_t crc = from.u32();
-  return if_good(from, crc);
+  return from.good() ? std::optional(std::move(chunk)) : std::nullopt;
 }
 
 // --- writing -------------------------------------------------------------------------------------
@@ -170,47 +162,23 @@ void add_header(Buffer& to, const std::string& profile, const std::string& libra
   });
 }
 
-void add_schema(Buffer& to, const Schema& schema) {
-  add_record(to, Op::schema, [&](Writer& writer) {
-    writer.u16(schema.id);
-    writer.text(schema.name);
-    writer.text(schema.encoding);
-    writer.text(schema.data);
-  });
-}
-
-void add_channel(Buffer& to, const Channel& channel) {
-  add_record(to, Op::channel, [&](Writer& writer) {
-    writer.u16(channel.id);
-    writer.u16(channel.schema);
-    writer.text(channel.topic);
-    writer.text(channel.encoding);
-    add_entries(writer, [&](Writer& entries) {
-      for (const auto& [key, value] : channel.metadata) {
-        entries.text(key);
-        entries.text(value);
-      }
-    });
-  });
+void add_schema(Buffer& to, const Schema& schema) { add_whole(to, Op::schema, schema); }
+void add_channel(Buffer& to, const Channel& channel) { add_whole(to, Op::channel, channel); }
+void add_chunk_index(Buffer& to, const ChunkIndex& index) { add_whole(to, Op::chunk_index, index); }
+void add_statistics(Buffer& to, const Statistics& statistics) {
+  add_whole(to, Op::statistics, statistics);
 }
 
 void add_message(Buffer& to, const Message& message) {
   add_record(to, Op::message, [&](Writer& writer) {
-    writer.u16(message.channel);
-    writer.u32(message.sequence);
-    writer.u64(message.log_ns);
-    writer.u64(message.publish_ns);
+    write_fields(writer, message);
     writer.bytes(message.data);
   });
 }
 
 void add_chunk(Buffer& to, const Chunk& chunk) {
   add_record(to, Op::chunk, [&](Writer& writer) {
-    writer.u64(chunk.start_ns);
-    writer.u64(chunk.end_ns);
-    writer.u64(chunk.bytes);
-    writer.u32(chunk.crc);
-    writer.text(chunk.compression);
+    write_fields(writer, chunk);
     writer.u64(chunk.records.size());
     writer.bytes(chunk.records);
   });
@@ -224,44 +192,6 @@ void add_message_index(Buffer& to, std::uint16_t channel, const IndexEntries& en
       writer.u64(log_ns);
       writer.u64(offset);
     }
-  });
-}
-
-void add_chunk_index(Buffer& to, const ChunkIndex& index) {
-  add_record(to, Op::chunk_index, [&](Writer& writer) {
-    writer.u64(index.start_ns);
-    writer.u64(index.end_ns);
-    writer.u64(index.offset);
-    writer.u64(index.length);
-    add_entries(writer, [&](Writer& entries) {
-      for (const auto& [channel, offset] : index.message_indexes) {
-        entries.u16(channel);
-        entries.u64(offset);
-      }
-    });
-    writer.u64(index.message_index_bytes);
-    writer.text(index.compression);
-    writer.u64(index.compressed_bytes);
-    writer.u64(index.bytes);
-  });
-}
-
-void add_statistics(Buffer& to, const Statistics& statistics) {
-  add_record(to, Op::statistics, [&](Writer& writer) {
-    writer.u64(statistics.messages);
-    writer.u16(statistics.schemas);
-    writer.u32(statistics.channels);
-    writer.u32(statistics.attachments);
-    writer.u32(statistics.metadata);
-    writer.u32(statistics.chunks);
-    writer.u64(statistics.start_ns);
-    writer.u64(statistics.end_ns);
-    add_entries(writer, [&](Writer& entries) {
-      for (const auto& [channel, messages] : statistics.messages_of) {
-        entries.u16(channel);
-        entries.u64(messages);
-      }
-    });
   });
 }
 
@@ -280,14 +210,10 @@ void add_data_end(Buffer& to, std::uint32_t crc) {
 
 void add_footer(Buffer& to, Footer footer) {
   const std::size_t begin = to.size();
-  add_record(to, Op::footer, [&](Writer& writer) {
-    writer.u64(footer.summary_start);
-    writer.u64(footer.summary_offset_start);
-    writer.u32(0);
-  });
-  const Bytes own = Bytes(to).subspan(begin, to.size() - begin - sizeof(std::uint32_t));
-  to.resize(to.size() - sizeof(std::uint32_t));
-  const std::uint32_t crc = crc32_of(own, footer.summary_crc);
+  const std::uint32_t of_summary = std::exchange(footer.summary_crc, 0);
+  add_whole(to, Op::footer, footer);
+  to.resize(to.size() - sizeof footer.summary_crc);
+  const std::uint32_t crc = crc32_of(Bytes(to).subspan(begin), of_summary);
   Writer(to).u32(crc);
 }
 

@@ -133,7 +133,6 @@ struct Record {
 [[nodiscard]] std::optional<ChunkIndex> read_chunk_index(Bytes content);
 [[nodiscard]] std::optional<Statistics> read_statistics(Bytes content);
 [[nodiscard]] std::optional<Footer> read_footer(Bytes content);
-[[nodiscard]] std::optional<std::uint32_t> read_data_end(Bytes content);
 
 // Each appends one record.
 void add_header(Buffer& to, const std::string& profile, const std::string& library);

@@ -16,6 +16,7 @@
 #include "multicast/member.hpp"
 #include "multicast/place.hpp"
 #include "standard_output.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -99,60 +100,40 @@ void run_multicast(const CLI::App& command, const Options& options) {
 
 void add_course_options(CLI::App& command, Course& course) {
   command.add_flag("--lines", course.lines, "Send the lines of standard input; leave at its end");
-  command.add_option("--bytes", course.bytes, "Otherwise: send messages of so many")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(command, "--bytes", course.bytes, "N", "Otherwise: send messages of so many")
       ->capture_default_str();
-  command.add_option("--rate", course.rate, "So many a second; 0: as many as there is room for")
-      ->check(number_between(0, 1e9, "messages a second"))
-      ->type_name("R")
+  add_number(command, "--rate", course.rate, "R",
+             "So many a second; 0: as many as there is room for",
+             number_between(0, 1e9, "messages a second"))
       ->capture_default_str();
-  command
-      .add_option("--count", course.count, "So many in all; then deliver only (default: no end)")
-      ->check(whole_number())
-      ->type_name("N");
-  command
-      .add_option(
-          "--ring-bytes", course.ring_bytes,
-          "Memory for each member's messages at each member; a power of two, the same for all.\n"
-          "So N members take N x N x BYTES of their hosts")
-      ->check(whole_number())
-      ->type_name("BYTES")
+  add_number(command, "--count", course.count, "N",
+             "So many in all; then deliver only (default: no end)");
+  add_number(command, "--ring-bytes", course.ring_bytes, "BYTES",
+             "Memory for each member's messages at each member; a power of two, the same for all.\n"
+             "So N members take N x N x BYTES of their hosts")
       ->capture_default_str();
-  command.add_option("--until", course.until, "Leave when so many have been delivered")
-      ->check(whole_number())
-      ->type_name("N");
-  command.add_option("--seconds", course.seconds, "Leave after so long")
-      ->check(seconds())
-      ->type_name("S");
-  command
-      .add_option("--log", course.log,
-                  "Durable: deliver what the logs of all members have on their disks. This is the\n"
-                  "directory of this member's log; each member gives one of its own")
-      ->check(not_empty())
-      ->type_name("DIRECTORY");
+  add_number(command, "--until", course.until, "N", "Leave when so many have been delivered");
+  add_number(command, "--seconds", course.seconds, "S", "Leave after so long", seconds());
+  add_text(command, "--log", course.log, "DIRECTORY",
+           "Durable: deliver what the logs of all members have on their disks. This is the\n"
+           "directory of this member's log; each member gives one of its own");
   add_list(command, "--log-given-up", course.log_given_up, "name",
            "Members whose logs are lost: go on without what only these logs had. Start all\n"
            "other members first")
       ->type_name("NAME,...");
-  command
-      .add_option("--log-trim", course.log_trim_bytes,
-                  "Each time that about so many bytes are in the log, the digest so far comes\n"
-                  "instead of them; 0: never")
-      ->check(whole_number())
-      ->type_name("BYTES")
+  add_number(command, "--log-trim", course.log_trim_bytes, "BYTES",
+             "Each time that about so many bytes are in the log, the digest so far comes\n"
+             "instead of them; 0: never")
       ->capture_default_str();
   command.add_flag(
       "--log-quorum", course.log_quorum,
       "Begin again, and go on, with a quorum of the last members, and stop without one;\n"
       "else all of them are needed to begin again. The same at all members");
-  command.add_option("--digest-every", course.digest_every, "Print the digest at each Nth message")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(command, "--digest-every", course.digest_every, "N",
+             "Print the digest at each Nth message")
       ->capture_default_str();
-  command.add_option("--interval", course.interval_s, "Seconds between reports; 0: none")
-      ->check(seconds())
-      ->type_name("S")
+  add_number(command, "--interval", course.interval_s, "S", "Seconds between reports; 0: none",
+             seconds())
       ->capture_default_str();
 }
 

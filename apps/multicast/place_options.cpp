@@ -3,6 +3,7 @@
 
 #include "command.hpp"
 #include "multicast/place.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app::cast {
 
@@ -21,11 +22,8 @@ void add_place_options(CLI::App& command, PlaceOptions& place) {
   add_reach_options(command, place.fabric,
                     {.join = fmt::format("{}", cast::kJoinTimeOutMs / 1'000),
                      .silence = fmt::format("{}", place.silence_ms / 1'000)});
-  command
-      .add_option("--listen", place.listen,
-                  "Networks: where this member alone is found, by those who join later")
-      ->check(not_empty())
-      ->type_name("HOST:PORT|unix:NAME");
+  add_text(command, "--listen", place.listen, "HOST:PORT|unix:NAME",
+           "Networks: where this member alone is found, by those who join later");
   add_list(command, "--contacts", place.contacts, "address", "To join: where members may be found")
       ->type_name("HOST:PORT,...");
 }

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -14,14 +13,16 @@
 #include <dunlin/relay/relay.hpp>
 #include <dunlin/run.hpp>
 
+#include "attendant.hpp"
 #include "endpoint.hpp"
-#include "fabric/private_file.hpp"
 #include "log_options.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
+#include "read_file.hpp"
 #include "relay/kept_logs.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -59,52 +60,6 @@ struct RelayCommandOptions {
   pubsub::ParticipantOptions logs = {};
 };
 
-/// Says where clients connect, once the relay is among those of its group. Ends the loop when a
-/// signal comes, or the group has ended; tells of clients that were cut off.
-class RelayAttendant {
- public:
-  RelayAttendant(SignalGuard& signals, const Group& group, const relay::Relay& relay,
-                 KeptLogs* logs, std::string place, std::stop_source& stop)
-      : signals_(signals),
-        group_(group),
-        relay_(relay),
-        logs_(logs),
-        place_(std::move(place)),
-        stop_(stop) {}
-
-  std::size_t poll() {
-    if (++polls_ % kPollsPerLook != 0) return 0;
-    if (!place_.empty() && relay_.relays() > 0) say(std::exchange(place_, {}));
-    if (relay_.last_parting() != told_) {
-      told_ = relay_.last_parting();
-      say(told_ + "\n");
-    }
-    if (logs_ != nullptr) logs_->look();
-    signal_ = signals_.caught();
-    if (signal_ == nullptr && !group_.ended()) return 0;
-    stop_.request_stop();
-    return 1;
-  }
-  [[nodiscard]] Waits waits() {
-    polls_ = kPollsPerLook - 1;  // the poll before the sleep, and the one after it, look
-    return {.descriptors = {signals_.descriptor()}};
-  }
-  [[nodiscard]] const char* signal() const noexcept { return signal_; }
-
- private:
-  static constexpr std::uint32_t kPollsPerLook = 1'024;
-
-  SignalGuard& signals_;
-  const Group& group_;
-  const relay::Relay& relay_;
-  KeptLogs* logs_;     // null: it has none
-  std::string place_;  // the line that says where clients connect; empty: it was said
-  std::stop_source& stop_;
-  std::string told_;
-  const char* signal_ = nullptr;
-  std::uint32_t polls_ = 0;
-};
-
 relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
   constexpr std::uint64_t kMs = 1'000'000;
   const Endpoint endpoint = Endpoint::parse("--serve", options.endpoint, kRelayEndpoint);
@@ -121,11 +76,7 @@ relay::RelayOptions relay_options_of(const RelayCommandOptions& options) {
         fmt::format("--serve {}: other hosts can reach it, so clients need a secret; give "
                     "--secret-file or --client-secret-file",
                     endpoint.text()));
-  try {
-    if (!file.empty()) made.secret = read_secret(file, "the secret of clients");
-  } catch (const Error& error) {
-    throw BadInput(error.what());
-  }
+  made.secret = read_secret_file(file, "the secret of clients");
   return made;
 }
 
@@ -148,12 +99,19 @@ void run_relay(const RelayCommandOptions& options) {
                                  Endpoint{relay_options.address, relay.port()}.text(),
                                  relay_options.secret.empty() ? "" : ", encrypted",
                                  group.fabric().description());
-    std::stop_source stop;
     std::optional<KeptLogs> logs;
     if (!options.logs.log_directory.empty())
       logs.emplace(participant, [&name](const std::string& what) { say(name + ": " + what); });
-    RelayAttendant attendant(signals, group, relay, logs ? &*logs : nullptr, std::move(at), stop);
-    Loop(group.fabric(), {.stop = stop.get_token()})
+    Attendant attendant(signals, [&, told = std::string()]() mutable {
+      if (!at.empty() && relay.relays() > 0) say(std::exchange(at, {}));  // it is among the relays
+      if (relay.last_parting() != told) {
+        told = relay.last_parting();
+        say(told + "\n");
+      }
+      if (logs) logs->look();
+      return group.ended();
+    });
+    Loop(group.fabric(), {.stop = attendant.stop()})
         .add(participant)
         .add(relay)
         .add(attendant)
@@ -185,20 +143,18 @@ void add_relay(CLI::App& program) {
       ->add_option("--client-secret-file", options->secret_file,
                    "Holds the secret that clients must know (default: that of --secret-file)")
       ->type_name("FILE");
-  const auto add_number = [&](const char* option, auto& number, double least, double most,
-                              const char* unit, const char* about) {
-    command->add_option(option, number, about)
-        ->check(number_between(least, most, unit))
-        ->type_name("N")
+  const auto add_limit = [&](const char* option, auto& number, double least, double most,
+                             const char* unit, const char* about) {
+    add_number(*command, option, number, "N", about, number_between(least, most, unit))
         ->capture_default_str();
   };
-  add_number("--clients", options->clients, 1, static_cast<double>(relay::kMaxClients), "clients",
-             "So many at a time");
-  add_number("--queue-kb", options->queue_kb, 1, 1 << 20, "KB", "That wait for one client");
-  add_number("--slow-ms", options->slow_ms, 0, 3.6e6, "ms",
-             "A client that is late with stored samples holds its topic back for so long");
-  add_number("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
-             "A client that takes nothing of what waits for it is cut off after so long");
+  add_limit("--clients", options->clients, 1, static_cast<double>(relay::kMaxClients), "clients",
+            "So many at a time");
+  add_limit("--queue-kb", options->queue_kb, 1, 1 << 20, "KB", "That wait for one client");
+  add_limit("--slow-ms", options->slow_ms, 0, 3.6e6, "ms",
+            "A client that is late with stored samples holds its topic back for so long");
+  add_limit("--stall-ms", options->stall_ms, 1, 3.6e6, "ms",
+            "A client that takes nothing of what waits for it is cut off after so long");
   add_log_options(*command, options->logs,
                   "Keep the logs of all logged topics, each below this directory of this member's\n"
                   "own. It must exist");

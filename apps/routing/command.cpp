@@ -19,6 +19,7 @@
 #include "routing/run.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 
@@ -226,25 +227,16 @@ void add_routing(CLI::App& program) {
   CLI::App* command = program.add_subcommand("routing", kDescription);
   command->footer(kFooter);
   const auto options = std::make_shared<Options>();
-  command->add_option("--topology", options->topologies, "Network to route over; may be repeated")
-      ->required()
-      ->check(not_empty())
-      ->type_name("FILE|hub-ring:N");
-  command
-      ->add_option("--cost", options->cost,
-                   "What a link costs: unit, length, or an attribute of the links by name\n"
-                   "(default: length where every link has one, else unit)")
-      ->check(not_empty())
-      ->type_name("RULE");
-  command->add_option("--events", options->events, "How many random link events (default: 10)")
-      ->check(whole_number())
-      ->type_name("N");
-  command->add_option("--script", options->script, "Events from a file instead")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command->add_option("--seed", options->seed, "Of the random events, and of the simulator")
-      ->check(whole_number())
-      ->type_name("S")
+  add_text(*command, "--topology", options->topologies, "FILE|hub-ring:N",
+           "Network to route over; may be repeated")
+      ->required();
+  add_text(*command, "--cost", options->cost, "RULE",
+           "What a link costs: unit, length, or an attribute of the links by name\n"
+           "(default: length where every link has one, else unit)");
+  add_number(*command, "--events", options->events, "N",
+             "How many random link events (default: 10)");
+  add_text(*command, "--script", options->script, "FILE", "Events from a file instead");
+  add_number(*command, "--seed", options->seed, "S", "Of the random events, and of the simulator")
       ->capture_default_str();
   add_fabric_options(
       *command, options->fabric,
@@ -253,16 +245,11 @@ void add_routing(CLI::App& program) {
       "sim: simulated, in virtual time",
       {.join = "10, and 0.4 for each router; 60 for hosts",
        .silence = "5, and 0.1 for each router"});
-  command
-      ->add_option("--profile", options->profile, "The network that sim simulates (default: ib100)")
-      ->check(not_empty())
-      ->type_name("NAME");
-  command->add_option("--json", options->json_file, "Write all figures to FILE")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command->add_option("--report", options->report_file, "Write one self-contained page to FILE")
-      ->check(not_empty())
-      ->type_name("FILE.html");
+  add_text(*command, "--profile", options->profile, "NAME",
+           "The network that sim simulates (default: ib100)");
+  add_text(*command, "--json", options->json_file, "FILE", "Write all figures to FILE");
+  add_text(*command, "--report", options->report_file, "FILE.html",
+           "Write one self-contained page to FILE");
   command->callback([options] { run_routing(*options); });
 }
 

@@ -12,6 +12,7 @@
 #include "sim/scenario.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -136,12 +137,9 @@ void add_sim(CLI::App& program) {
           fmt::format("a seed, or a range of them: 1..2000; the largest is {}", kLargestSeed))
       ->capture_default_str()
       ->check(not_empty());
-  command
-      ->add_option("--interval", options->interval_s,
-                   "seconds between lines on standard error that say how far it is; 0: none")
-      ->capture_default_str()
-      ->check(seconds())
-      ->type_name("S");
+  add_number(*command, "--interval", options->interval_s, "S",
+             "seconds between lines on standard error that say how far it is; 0: none", seconds())
+      ->capture_default_str();
   command->add_flag("--trace", options->trace, "print what happens, line by line");
   command->add_flag("--changing", options->changing,
                     "subgroups come at run time, and none is durable");

@@ -21,8 +21,7 @@ const char* begin_count(Job& job) {
 }
 
 bool conclude_dbsize(Job& job, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(job.call->keys()));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(job.call->keys()));
 }
 
 struct ScanWords {
@@ -98,8 +97,7 @@ bool conclude_scan(Job& job, Reply& reply) {
   reply.array(2);
   reply.bulk(fmt::format("{}", call.cursor()));
   reply.array(static_cast<std::size_t>(job.number));
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 // --- KEYS, RANDOMKEY -----------------------------------------------------------------------------
@@ -129,16 +127,13 @@ bool conclude_keys(Job& job, Reply& reply) {
     keys.bulk(call.entry_key(i));
     ++job.number;
   }
-  if (job.scratch.size() > kMaxReplyBytes) {
-    reply.error(
+  if (job.scratch.size() > kMaxReplyBytes)
+    return reply.error(
         "ERR the keys would be over 8388608 bytes, which is the limit of a reply: use SCAN");
-    return true;
-  }
   static_assert(kMaxReplyBytes == 8388608, "as this error says");
   if (order_next_scan(job)) return false;
   reply.array(static_cast<std::size_t>(job.number));
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 /// One key of all, each with the same probability (A. Waterman's reservoir).
@@ -149,12 +144,8 @@ bool conclude_randomkey(Job& job, Reply& reply) {
     if (std::uniform_int_distribution<std::int64_t>(0, job.number++)(random) == 0)
       job.scratch.assign(call.entry_key(i));
   if (order_next_scan(job)) return false;
-  if (job.number == 0) {
-    reply.null();
-  } else {
-    reply.bulk(job.scratch);
-  }
-  return true;
+  if (job.number == 0) return reply.null();
+  return reply.bulk(job.scratch);
 }
 
 // --- FLUSHDB, FLUSHALL ---------------------------------------------------------------------------
@@ -184,8 +175,7 @@ bool conclude_flush(Job& job, Reply& reply) {
     job.order.kind = Order::Kind::scan;
     return false;
   }
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 constexpr std::array kAllKeysCommands{

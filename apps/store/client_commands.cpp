@@ -24,51 +24,33 @@ std::string describe(const Session& session) {
 }
 
 bool id(Job& job, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(job.session->id()));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(job.session->id()));
 }
 
-bool info(Job& job, Reply& reply) {
-  reply.verbatim(describe(*job.session));
-  return true;
-}
+bool info(Job& job, Reply& reply) { return reply.verbatim(describe(*job.session)); }
 
 bool list(Job& job, Reply& reply) {
   std::string all;
   for (const auto& [number, session] : job.session->service().sessions()) {
     all += describe(*session);
     if (all.size() <= kMaxReplyBytes) continue;
-    reply.error("ERR the list would be over 8388608 bytes, which is the limit of a reply");
-    return true;
+    return reply.error("ERR the list would be over 8388608 bytes, which is the limit of a reply");
   }
   static_assert(kMaxReplyBytes == 8388608, "as this error says");
-  reply.verbatim(all);
-  return true;
+  return reply.verbatim(all);
 }
 
 bool set_name(Job& job, Reply& reply) {
-  if (is_client_name(job.arguments[2])) {
-    job.session->name = std::string(job.arguments[2]);
-    reply.ok();
-  } else {
-    reply.error(kBadName);
-  }
-  return true;
+  if (!is_client_name(job.arguments[2])) return reply.error(kBadName);
+  job.session->name = std::string(job.arguments[2]);
+  return reply.ok();
 }
 
 bool get_name(Job& job, Reply& reply) {
-  if (job.session->name.empty()) {
-    reply.null();
-  } else {
-    reply.bulk(job.session->name);
-  }
-  return true;
+  return job.session->name.empty() ? reply.null() : reply.bulk(job.session->name);
 }
 
-bool accept(Job&, Reply& reply) {
-  reply.ok();
-  return true;
-}
+bool accept(Job&, Reply& reply) { return reply.ok(); }
 
 constexpr std::array kSubcommands{
     Subcommand{"id", 2, id, ": the number of this connection"},

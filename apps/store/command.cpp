@@ -9,6 +9,7 @@
 
 #include "store/serve.hpp"
 #include "store/tools.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -62,24 +63,16 @@ void add_serve(CLI::App& store) {
           "if it is an address of this host's network, and then it needs a password")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  command
-      ->add_option("--password-file", options->password_file,
-                   "Holds what clients AUTH with; it may be the file of --secret-file")
-      ->check(not_empty())
-      ->type_name("FILE");
-  command
-      ->add_option(
-          "--memory", options->memory_mb,
-          "Megabytes that this member contributes; one that joins contributes none, except\n"
-          "with --take-keys")
-      ->check(number_between(1, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_text(*command, "--password-file", options->password_file, "FILE",
+           "Holds what clients AUTH with; it may be the file of --secret-file");
+  add_number(*command, "--memory", options->memory_mb, "MB",
+             "Megabytes that this member contributes; one that joins contributes none, except\n"
+             "with --take-keys",
+             number_between(1, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
-  command
-      ->add_option("--max-memory", options->max_memory_mb,
-                   "Megabytes of it that entries may take; 0: all. CONFIG SET maxmemory changes it")
-      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_number(*command, "--max-memory", options->max_memory_mb, "MB",
+             "Megabytes of it that entries may take; 0: all. CONFIG SET maxmemory changes it",
+             number_between(0, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
   command
       ->add_option_function<std::string>(
@@ -89,12 +82,10 @@ void add_serve(CLI::App& store) {
       ->check(CLI::IsMember({"none", "lru"}))
       ->type_name("none|lru")
       ->default_str("none");
-  command
-      ->add_option("--copies", options->copies,
-                   "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
-                   "the same for all members. Not with --eviction lru")
-      ->check(number_between(1, 2, "copies"))
-      ->type_name("1|2")
+  add_number(*command, "--copies", options->copies, "1|2",
+             "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
+             "the same for all members. Not with --eviction lru",
+             number_between(1, 2, "copies"))
       ->capture_default_str();
   command->add_flag(
       "--take-keys", options->takes_keys,
@@ -104,18 +95,14 @@ void add_serve(CLI::App& store) {
                     "After a signal, give all keys to another member before leaving, if one that\n"
                     "has given none can take them. After a further signal it leaves without. Not\n"
                     "with --eviction lru");
-  command
-      ->add_option("--cache", options->cache_mb,
-                   "Megabytes for the locations of keys; 16 bytes hold one")
-      ->check(number_between(0, kMaxMemoryMb, "megabytes"))
-      ->type_name("MB")
+  add_number(*command, "--cache", options->cache_mb, "MB",
+             "Megabytes for the locations of keys; 16 bytes hold one",
+             number_between(0, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
-  command
-      ->add_option("--most-members", options->most_members,
-                   "That ever come, founders included; the same for all members. Each takes 12 KB\n"
-                   "of memory at each founder")
-      ->check(number_between(1, kMaxMembers, "members"))
-      ->type_name("N")
+  add_number(*command, "--most-members", options->most_members, "N",
+             "That ever come, founders included; the same for all members. Each takes 12 KB\n"
+             "of memory at each founder",
+             number_between(1, kMaxMembers, "members"))
       ->capture_default_str();
   command->callback([options] { resp::serve(*options); });
 }
@@ -128,9 +115,8 @@ CLI::App& add_tool(CLI::App& store, const char* name, const char* about,
   command->add_option("--resp", options->endpoint, "Where a member serves clients")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  command->add_option("--password-file", options->password_file, "Holds the server's password")
-      ->check(not_empty())
-      ->type_name("FILE");
+  add_text(*command, "--password-file", options->password_file, "FILE",
+           "Holds the server's password");
   command->callback([options, tool] { tool(*options); });
   return *command;
 }

@@ -70,6 +70,29 @@ struct Command {
 [[nodiscard]] std::vector<std::string_view> keys_of(const Command& command,
                                                     std::span<const std::string_view> arguments);
 
+// Steps that several commands have in common.
+/// The order is to read the key.
+const char* begin_read(Job& job) noexcept;
+/// The order is to change the key as `decide` says.
+const char* begin_update(Job& job, Order::Decide decide) noexcept;
+bool conclude_ok(Job& job, Reply& reply);
+/// Replies job.number.
+bool conclude_number(Job& job, Reply& reply);
+/// Replies the first error that the parts of the command have had, or OK.
+bool conclude_tally(Job& job, Reply& reply);
+
+/// A part of a command of the shape each_key that adds to the session's tally.
+[[nodiscard]] constexpr Command silent_part(int arity, bool changes, const char* (*begin)(Job&),
+                                            bool (*conclude)(Job&, Reply&)) noexcept {
+  return {.name = "",
+          .arity = arity,
+          .shape = Command::Shape::one_key,
+          .changes = changes,
+          .begin = begin,
+          .conclude = conclude,
+          .is_silent_part = true};
+}
+
 // Each in a source of its own.
 [[nodiscard]] std::span<const Command> string_commands() noexcept;
 [[nodiscard]] std::span<const Command> number_commands() noexcept;

@@ -70,14 +70,11 @@ bool set_config(Job& job, Reply& reply) {
   const MemoryLimit now = values.memory_limit();
   std::optional<std::uint64_t> bytes;
   const auto fail = [&](std::string_view name, std::string_view why) {
-    reply.error(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
-                            name.substr(0, 64), why));
-    return true;
+    return reply.error(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
+                                   name.substr(0, 64), why));
   };
-  if (words.size() % 2 != 0) {
-    reply.error("ERR wrong number of arguments for 'config|set' command");
-    return true;
-  }
+  if (words.size() % 2 != 0)
+    return reply.error("ERR wrong number of arguments for 'config|set' command");
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
     const std::string_view value = words[i + 1];
     if (is_word(words[i], kMaxMemory)) {
@@ -100,18 +97,14 @@ bool set_config(Job& job, Reply& reply) {
     }
   }
   if (bytes) values.limit_memory(*bytes);
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 bool get_config(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   std::size_t pattern_bytes = 0;
   for (std::size_t i = 2; i < words.size(); ++i) pattern_bytes += words[i].size();
-  if (pattern_bytes > kMaxPatternBytes) {
-    reply.error(kPatternTooLong);
-    return true;
-  }
+  if (pattern_bytes > kMaxPatternBytes) return reply.error(kPatternTooLong);
   const MemoryLimit limit = job.session->service().values().memory_limit();
   const std::string bytes = fmt::format("{}", limit.bytes);
   std::vector<Setting> settings(kSettings.begin(), kSettings.end());
@@ -133,8 +126,7 @@ bool get_config(Job& job, Reply& reply) {
 
 bool reset_statistics(Job& job, Reply& reply) {
   job.session->service().reset_counters();
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 constexpr std::array kSubcommands{

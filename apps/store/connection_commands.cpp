@@ -15,20 +15,13 @@ using Shape = Command::Shape;
 using WithinMulti = Command::WithinMulti;
 
 bool ping(Job& job, Reply& reply) {
-  if (job.arguments.size() > 2) {
-    reply.error("ERR wrong number of arguments for 'ping' command");
-  } else if (job.arguments.size() == 2) {
-    reply.bulk(job.arguments[1]);
-  } else {
-    reply.simple("PONG");
-  }
-  return true;
+  if (job.arguments.size() > 2)
+    return reply.error("ERR wrong number of arguments for 'ping' command");
+  if (job.arguments.size() == 2) return reply.bulk(job.arguments[1]);
+  return reply.simple("PONG");
 }
 
-bool echo(Job& job, Reply& reply) {
-  reply.bulk(job.arguments[1]);
-  return true;
-}
+bool echo(Job& job, Reply& reply) { return reply.bulk(job.arguments[1]); }
 
 bool quit(Job& job, Reply& reply) {
   reply.ok();
@@ -38,14 +31,9 @@ bool quit(Job& job, Reply& reply) {
 
 bool select_database(Job& job, Reply& reply) {
   std::int64_t number = 0;
-  if (!parse_integer(job.arguments[1], number)) {
-    reply.error("ERR invalid DB index");
-  } else if (number != 0) {
-    reply.error("ERR DB index is out of range");
-  } else {
-    reply.ok();
-  }
-  return true;
+  if (!parse_integer(job.arguments[1], number)) return reply.error("ERR invalid DB index");
+  if (number != 0) return reply.error("ERR DB index is out of range");
+  return reply.ok();
 }
 
 // --- AUTH, HELLO ---------------------------------------------------------------------------------
@@ -83,14 +71,9 @@ bool hello(Job& job, Reply& reply) {
   Session& session = *job.session;
   const auto& words = job.arguments;
   std::int64_t version = static_cast<std::int64_t>(session.protocol);
-  if (words.size() > 1 && !parse_integer(words[1], version)) {
-    reply.error("ERR Protocol version is not an integer or out of range");
-    return true;
-  }
-  if (version != 2 && version != 3) {
-    reply.error("NOPROTO unsupported protocol version");
-    return true;
-  }
+  if (words.size() > 1 && !parse_integer(words[1], version))
+    return reply.error("ERR Protocol version is not an integer or out of range");
+  if (version != 2 && version != 3) return reply.error("NOPROTO unsupported protocol version");
   std::string_view name = session.name;
   for (std::size_t i = 2; i < words.size();) {
     if (is_word(words[i], "auth") && i + 2 < words.size()) {
@@ -100,21 +83,15 @@ bool hello(Job& job, Reply& reply) {
       name = words[i + 1];
       i += 2;
     } else {
-      reply.error("ERR Syntax error in HELLO option '" + std::string(words[i]) + "'");
-      return true;
+      return reply.error("ERR Syntax error in HELLO option '" + std::string(words[i]) + "'");
     }
   }
-  if (!session.authenticated()) {
-    reply.error(
+  if (!session.authenticated())
+    return reply.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
         "RESP protocol version at the same time");
-    return true;
-  }
-  if (!is_client_name(name)) {
-    reply.error(kBadName);
-    return true;
-  }
+  if (!is_client_name(name)) return reply.error(kBadName);
   session.name = std::string(name);
   session.protocol = static_cast<Protocol>(version);
   reply.use(session.protocol);
@@ -132,8 +109,7 @@ bool hello(Job& job, Reply& reply) {
   reply.bulk("role");
   reply.bulk("master");
   reply.bulk("modules");
-  reply.array(0);
-  return true;
+  return reply.array(0);
 }
 
 // --- RESET, TIME ---------------------------------------------------------------------------------
@@ -141,16 +117,14 @@ bool hello(Job& job, Reply& reply) {
 bool reset(Job& job, Reply& reply) {
   job.session->reset();
   reply.use(job.session->protocol);
-  reply.simple("RESET");
-  return true;
+  return reply.simple("RESET");
 }
 
 bool time(Job& job, Reply& reply) {
   const std::uint64_t now_ms = job.session->service().values().unix_ms();
   reply.array(2);
   reply.bulk(fmt::format("{}", now_ms / 1'000));
-  reply.bulk(fmt::format("{}", now_ms % 1'000 * 1'000));
-  return true;
+  return reply.bulk(fmt::format("{}", now_ms % 1'000 * 1'000));
 }
 
 constexpr Command harmless(std::string_view name, int arity, bool (*conclude)(Job&, Reply&)) {

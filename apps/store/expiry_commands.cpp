@@ -11,11 +11,6 @@ namespace {
 
 using Shape = Command::Shape;
 
-const char* begin_read(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 constexpr std::int64_t kNoKey = -2;
 constexpr std::int64_t kNoTtl = -1;
 
@@ -25,15 +20,11 @@ std::int64_t ttl_ms(const Call& call) noexcept {
   return static_cast<std::int64_t>((call.ttl_ns() + kNsPerMs - 1) / kNsPerMs);
 }
 
-bool conclude_pttl(Job& job, Reply& reply) {
-  reply.integer(ttl_ms(*job.call));
-  return true;
-}
+bool conclude_pttl(Job& job, Reply& reply) { return reply.integer(ttl_ms(*job.call)); }
 
 bool conclude_ttl(Job& job, Reply& reply) {
   const std::int64_t ms = ttl_ms(*job.call);
-  reply.integer(ms < 0 ? ms : (ms + 500) / 1000);
-  return true;
+  return reply.integer(ms < 0 ? ms : (ms + 500) / 1000);
 }
 
 // The steps of EXPIRE and PERSIST: 0, which reads, and this one.
@@ -106,27 +97,19 @@ const char* begin_pexpireat(Job& job) {
 }
 
 bool conclude_expire(Job& job, Reply& reply) {
-  if (job.step == kSets) {
-    reply.integer(job.call->found() ? 1 : 0);
-    return true;
-  }
+  if (job.step == kSets) return reply.integer(job.call->found() ? 1 : 0);
   const Call& call = *job.call;
   ExpireOptions options;
   static_cast<void>(parse_expire_options(job, options));  // the beginning has looked
-  if (!call.found() || !options.hold(call.ttl_ns(), job.order.ttl_ns)) {
-    reply.integer(0);
-    return true;
-  }
+  if (!call.found() || !options.hold(call.ttl_ns(), job.order.ttl_ns)) return reply.integer(0);
   set_ttl(job);
   return false;
 }
 
 bool conclude_persist(Job& job, Reply& reply) {
   const Call& call = *job.call;
-  if (job.step == kSets || !call.found() || call.ttl_ns() == kForeverNs) {
-    reply.integer(job.step == kSets && call.found() ? 1 : 0);
-    return true;
-  }
+  if (job.step == kSets || !call.found() || call.ttl_ns() == kForeverNs)
+    return reply.integer(job.step == kSets && call.found() ? 1 : 0);
   job.order.ttl_ns = kForeverNs;
   set_ttl(job);
   return false;

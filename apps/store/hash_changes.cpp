@@ -9,6 +9,7 @@
 #include "store/hash_fields.hpp"
 #include "store/real_number.hpp"
 #include "store/session.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands that change hashes.
 namespace dunlin::app::resp {
@@ -16,20 +17,11 @@ namespace {
 
 using Shape = Command::Shape;
 
-/// The key is there, and has no hash.
-bool refuses_hash(Job& job, std::optional<std::string_view> current) noexcept {
-  job.error = nullptr;
-  if (!current || current->starts_with(kHashMark)) return false;
-  job.error = kWrongType;
-  return true;
-}
-
 /// What is in the scratch becomes the hash.
 Change put_hash(Job& job) noexcept {
   if (job.scratch.size() <= kMaxArgumentBytes)
     return {.action = Change::Action::put, .value = job.scratch};
-  job.error = "ERR the hash would be over 1048576 bytes, which is the limit of a value";
-  return {};
+  return job.fail("ERR the hash would be over 1048576 bytes, which is the limit of a value");
 }
 static_assert(kMaxArgumentBytes == 1048576, "as put_hash says");
 
@@ -52,7 +44,7 @@ Change put_field(Job& job, std::string_view hash, const HashFields::Field& chang
 /// The fields that are there, changed, and behind them those that are new.
 Change decide_hset(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view before = current.value_or(kHashMark);
   job.scratch.assign(kHashMark);
   job.number = 0;
@@ -73,97 +65,74 @@ Change decide_hset(void* context, std::optional<std::string_view> current) {
   return put_hash(job);
 }
 
-const char* begin_update_hash(Job& job, Order::Decide decide) {
-  job.order_update(decide);
-  return nullptr;
-}
-
 const char* begin_hset(Job& job) {
   if (job.arguments.size() % 2 != 0) return "ERR wrong number of arguments for 'hset' command";
-  return begin_update_hash(job, decide_hset);
+  return begin_update(job, decide_hset);
 }
 
 const char* begin_hmset(Job& job) {
   if (job.arguments.size() % 2 != 0) return "ERR wrong number of arguments for 'hmset' command";
-  return begin_update_hash(job, decide_hset);
-}
-
-bool conclude_number(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
-
-bool conclude_hmset(Job&, Reply& reply) {
-  reply.ok();
-  return true;
+  return begin_update(job, decide_hset);
 }
 
 Change decide_hsetnx(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   if (HashFields::find(hash, job.arguments[2])) return {};
   job.number = 1;
   return put_field(job, hash, {job.arguments[2], job.arguments[3]});
 }
 
-const char* begin_hsetnx(Job& job) { return begin_update_hash(job, decide_hsetnx); }
+const char* begin_hsetnx(Job& job) { return begin_update(job, decide_hsetnx); }
 
 // --- HINCRBY, HINCRBYFLOAT -----------------------------------------------------------------------
 
 Change decide_hincrby(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   const auto before = HashFields::find(hash, job.arguments[2]);
   std::int64_t number = 0;
   std::int64_t by = 0;
   static_cast<void>(parse_integer(job.arguments[3], by));  // the beginning has looked
-  if (before && !parse_integer(*before, number)) {
-    job.error = "ERR hash value is not an integer";
-  } else if (__builtin_add_overflow(number, by, &job.number)) {
-    job.error = "ERR increment or decrement would overflow";
-  }
-  if (job.error != nullptr) return {};
+  if (before && !parse_integer(*before, number))
+    return job.fail("ERR hash value is not an integer");
+  if (__builtin_add_overflow(number, by, &job.number))
+    return job.fail("ERR increment or decrement would overflow");
   const std::string text = fmt::format("{}", job.number);
   return put_field(job, hash, {job.arguments[2], text});
 }
 
 const char* begin_hincrby(Job& job) {
   std::int64_t by = 0;
-  return parse_integer(job.arguments[3], by) ? begin_update_hash(job, decide_hincrby)
-                                             : kNotAnInteger;
+  return parse_integer(job.arguments[3], by) ? begin_update(job, decide_hincrby) : kNotAnInteger;
 }
 
 Change decide_hincrbyfloat(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_hash(job, current)) return {};
+  if (refuses(job, current, kHashMark)) return {};
   const std::string_view hash = current.value_or(kHashMark);
   const auto before = HashFields::find(hash, job.arguments[2]);
   long double number = 0;
   long double by = 0;
   static_cast<void>(parse_real(job.arguments[3], by));  // the beginning has looked
-  if (before && !parse_real(*before, number)) {
-    job.error = "ERR hash value is not a float";
-  } else if (!std::isfinite(number + by)) {
-    job.error = "ERR increment would produce NaN or Infinity";
-  }
-  if (job.error != nullptr) return {};
+  if (before && !parse_real(*before, number)) return job.fail("ERR hash value is not a float");
+  if (!std::isfinite(number + by)) return job.fail("ERR increment would produce NaN or Infinity");
   return put_field(job, hash, {job.arguments[2], real_text(number + by)});
 }
 
 const char* begin_hincrbyfloat(Job& job) {
   long double by = 0;
   if (!parse_real(job.arguments[3], by)) return kNotAFloat;
-  return std::isfinite(by) ? begin_update_hash(job, decide_hincrbyfloat)
+  return std::isfinite(by) ? begin_update(job, decide_hincrbyfloat)
                            : "ERR value is NaN or Infinity";
 }
 
 /// The call has found the former hash; the new value of the field is in the scratch.
 bool conclude_hincrbyfloat(Job& job, Reply& reply) {
-  reply.bulk(HashFields::find(job.scratch, job.arguments[2]).value_or(std::string_view()));
-  return true;
+  return reply.bulk(HashFields::find(job.scratch, job.arguments[2]).value_or(std::string_view()));
 }
 
 // --- HDEL ----------------------------------------------------------------------------------------
@@ -171,7 +140,7 @@ bool conclude_hincrbyfloat(Job& job, Reply& reply) {
 Change decide_hdel(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_hash(job, current) || !current) return {};
+  if (refuses(job, current, kHashMark) || !current) return {};
   job.scratch.assign(kHashMark);
   HashFields fields(*current);
   NamedFields names(std::span<const std::string_view>(job.arguments).subspan(2), 1);
@@ -187,11 +156,11 @@ Change decide_hdel(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_hdel(Job& job) { return begin_update_hash(job, decide_hdel); }
+const char* begin_hdel(Job& job) { return begin_update(job, decide_hdel); }
 
 constexpr std::array kHashChangeCommands{
     Command{"hset", -4, Shape::one_key, true, begin_hset, conclude_number},
-    Command{"hmset", -4, Shape::one_key, true, begin_hmset, conclude_hmset},
+    Command{"hmset", -4, Shape::one_key, true, begin_hmset, conclude_ok},
     Command{"hsetnx", 4, Shape::one_key, true, begin_hsetnx, conclude_number},
     Command{"hincrby", 4, Shape::one_key, true, begin_hincrby, conclude_number},
     Command{"hincrbyfloat", 4, Shape::one_key, true, begin_hincrbyfloat, conclude_hincrbyfloat},

@@ -6,6 +6,7 @@
 #include "store/element_scan.hpp"
 #include "store/hash_fields.hpp"
 #include "store/session.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands that read hashes, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -18,38 +19,18 @@ constexpr const char* kReplyTooLarge =
     "fields";
 static_assert(kMaxReplyBytes == 8388608, "as kReplyTooLarge says");
 
-bool is_hash(std::string_view value) noexcept { return value.starts_with(kHashMark); }
-
-const char* begin_read_hash(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
-/// The value of the hash, which is empty if there is none; nothing, and an error, if the key has
-/// another type.
-std::optional<std::string_view> hash_of(const Call& call, Reply& reply) {
-  if (!call.found()) return std::string_view();
-  if (is_hash(call.value())) return call.value();
-  reply.error(kWrongType);
-  return {};
-}
-
-void write_value(std::optional<std::string_view> value, Reply& reply) {
-  if (value) {
-    reply.bulk(*value);
-  } else {
-    reply.null();
-  }
+bool write_value(std::optional<std::string_view> value, Reply& reply) {
+  return value ? reply.bulk(*value) : reply.null();
 }
 
 bool conclude_hget(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     write_value(HashFields::find(*hash, job.arguments[2]), reply);
   return true;
 }
 
 bool conclude_hmget(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedFields wanted(names, 1);
@@ -64,17 +45,14 @@ bool conclude_hmget(Job& job, Reply& reply) {
     values.push_back(wanted.find(name)->value);
     bytes += values.back().value_or("").size();
   }
-  if (bytes > kMaxReplyBytes) {
-    reply.error(kReplyTooLarge);
-    return true;
-  }
+  if (bytes > kMaxReplyBytes) return reply.error(kReplyTooLarge);
   reply.array(values.size());
   for (const auto& value : values) write_value(value, reply);
   return true;
 }
 
 bool conclude_hgetall(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.map(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -86,26 +64,26 @@ bool conclude_hgetall(Job& job, Reply& reply) {
 }
 
 bool conclude_hlen(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(static_cast<std::int64_t>(HashFields::count(*hash)));
   return true;
 }
 
 bool conclude_hexists(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(HashFields::find(*hash, job.arguments[2]) ? 1 : 0);
   return true;
 }
 
 bool conclude_hstrlen(Job& job, Reply& reply) {
-  if (const auto hash = hash_of(*job.call, reply))
+  if (const auto hash = value_of(*job.call, kHashMark, reply))
     reply.integer(static_cast<std::int64_t>(
         HashFields::find(*hash, job.arguments[2]).value_or(std::string_view()).size()));
   return true;
 }
 
 bool conclude_hkeys(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -114,7 +92,7 @@ bool conclude_hkeys(Job& job, Reply& reply) {
 }
 
 bool conclude_hvals(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
@@ -127,12 +105,12 @@ bool conclude_hvals(Job& job, Reply& reply) {
 const char* begin_hscan(Job& job) {
   ElementScan words;
   if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return begin_read_hash(job);
+  return begin_read(job);
 }
 
 /// All fields at once, as Redis does with a small hash.
 bool conclude_hscan(Job& job, Reply& reply) {
-  const auto hash = hash_of(*job.call, reply);
+  const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;
   ElementScan words;
   static_cast<void>(parse_element_scan(job, words));  // the beginning has looked
@@ -150,19 +128,18 @@ bool conclude_hscan(Job& job, Reply& reply) {
   reply.array(2);
   reply.bulk("0");
   reply.array(count);
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 constexpr std::array kHashCommands{
-    Command{"hget", 3, Shape::one_key, false, begin_read_hash, conclude_hget},
-    Command{"hmget", -3, Shape::one_key, false, begin_read_hash, conclude_hmget},
-    Command{"hgetall", 2, Shape::one_key, false, begin_read_hash, conclude_hgetall},
-    Command{"hkeys", 2, Shape::one_key, false, begin_read_hash, conclude_hkeys},
-    Command{"hvals", 2, Shape::one_key, false, begin_read_hash, conclude_hvals},
-    Command{"hlen", 2, Shape::one_key, false, begin_read_hash, conclude_hlen},
-    Command{"hexists", 3, Shape::one_key, false, begin_read_hash, conclude_hexists},
-    Command{"hstrlen", 3, Shape::one_key, false, begin_read_hash, conclude_hstrlen},
+    Command{"hget", 3, Shape::one_key, false, begin_read, conclude_hget},
+    Command{"hmget", -3, Shape::one_key, false, begin_read, conclude_hmget},
+    Command{"hgetall", 2, Shape::one_key, false, begin_read, conclude_hgetall},
+    Command{"hkeys", 2, Shape::one_key, false, begin_read, conclude_hkeys},
+    Command{"hvals", 2, Shape::one_key, false, begin_read, conclude_hvals},
+    Command{"hlen", 2, Shape::one_key, false, begin_read, conclude_hlen},
+    Command{"hexists", 3, Shape::one_key, false, begin_read, conclude_hexists},
+    Command{"hstrlen", 3, Shape::one_key, false, begin_read, conclude_hstrlen},
     Command{"hscan", -3, Shape::one_key, false, begin_hscan, conclude_hscan}};
 
 }  // namespace

@@ -58,6 +58,11 @@ struct Job {
     order.decide_keys = decide;
     order.context = this;
   }
+  /// The error of a decision, which then changes nothing.
+  [[nodiscard]] Change fail(const char* why) noexcept {
+    error = why;
+    return {};
+  }
   void order_update(Order::Decide decide) noexcept {
     order.kind = Order::Kind::update;
     order.decide = decide;

@@ -11,11 +11,6 @@ namespace {
 
 using Shape = Command::Shape;
 
-const char* begin_read(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 // --- DEL, EXISTS ---------------------------------------------------------------------------------
 
 const char* begin_erase(Job& job) {
@@ -28,19 +23,14 @@ bool count_if_found(Job& job, Reply&) {
   return true;
 }
 
-bool conclude_tally(Job& job, Reply& reply) {
+bool conclude_count(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  if (tally.ending == Ending::ok) {
-    reply.integer(tally.number);
-  } else {
-    reply.error(describe(tally.ending));
-  }
-  return true;
+  if (tally.ending != Ending::ok) return conclude_tally(job, reply);
+  return reply.integer(tally.number);
 }
 
 bool conclude_type(Job& job, Reply& reply) {
-  reply.simple(job.call->found() ? type_of(job.call->value()) : "none");
-  return true;
+  return reply.simple(job.call->found() ? type_of(job.call->value()) : "none");
 }
 
 // --- OBJECT, MEMORY ------------------------------------------------------------------------------
@@ -64,14 +54,9 @@ const char* begin_object(Job& job) {
 }
 
 bool conclude_object(Job& job, Reply& reply) {
-  if (!job.call->found()) {
-    reply.null();
-  } else if (is_word(job.arguments[1], "encoding")) {
-    reply.bulk(encoding_of(job.call->value()));
-  } else {
-    reply.integer(1);
-  }
-  return true;
+  if (!job.call->found()) return reply.null();
+  if (is_word(job.arguments[1], "encoding")) return reply.bulk(encoding_of(job.call->value()));
+  return reply.integer(1);
 }
 
 const char* begin_memory(Job& job) {
@@ -87,35 +72,18 @@ const char* begin_memory(Job& job) {
 
 bool conclude_memory(Job& job, Reply& reply) {
   const std::size_t bytes = kEntryBytes + job.order.key.size() + job.call->value().size();
-  if (job.call->found()) {
-    reply.integer(static_cast<std::int64_t>(bytes));
-  } else {
-    reply.null();
-  }
-  return true;
+  return job.call->found() ? reply.integer(static_cast<std::int64_t>(bytes)) : reply.null();
 }
 
-constexpr Command kErasePart{.name = "",
-                             .arity = -2,
-                             .shape = Shape::one_key,
-                             .changes = true,
-                             .begin = begin_erase,
-                             .conclude = count_if_found,
-                             .is_silent_part = true};
-constexpr Command kExistsPart{.name = "",
-                              .arity = -2,
-                              .shape = Shape::one_key,
-                              .changes = false,
-                              .begin = begin_read,
-                              .conclude = count_if_found,
-                              .is_silent_part = true};
+constexpr Command kErasePart = silent_part(-2, true, begin_erase, count_if_found);
+constexpr Command kExistsPart = silent_part(-2, false, begin_read, count_if_found);
 
 constexpr Command of_each_key(std::string_view name, const Command& part) {
   return {.name = name,
           .arity = -2,
           .shape = Shape::each_key,
           .changes = part.changes,
-          .conclude = conclude_tally,
+          .conclude = conclude_count,
           .part = &part};
 }
 

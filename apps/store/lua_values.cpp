@@ -41,15 +41,11 @@ bool append(lua_State* lua, Reply& reply, const std::string& replies, int depth)
 
 bool append_table(lua_State* lua, Reply& reply, const std::string& replies, int depth) {
   std::string text;
-  if (take_field(lua, "err", text)) {
-    reply.error(text);
-    return true;
-  }
+  if (take_field(lua, "err", text)) return reply.error(text);
   if (take_field(lua, "ok", text)) {
     for (char& c : text)
       if (c == '\r' || c == '\n') c = ' ';
-    reply.simple(text);
-    return true;
+    return reply.simple(text);
   }
   std::size_t count = 0;
   while (lua_rawgeti(lua, -1, static_cast<lua_Integer>(count) + 1) != LUA_TNIL) {
@@ -74,31 +70,22 @@ bool append(lua_State* lua, Reply& reply, const std::string& replies, int depth)
     case LUA_TSTRING: {
       std::size_t bytes = 0;
       const char* const data = lua_tolstring(lua, -1, &bytes);
-      reply.bulk({data, bytes});
-      return true;
+      return reply.bulk({data, bytes});
     }
     case LUA_TNUMBER: {
       constexpr double kMost = 9.2e18;
       const double number = lua_tonumber(lua, -1);
-      if (lua_isinteger(lua, -1) != 0) {
-        reply.integer(lua_tointeger(lua, -1));
-      } else {
-        reply.integer(number > -kMost && number < kMost ? static_cast<std::int64_t>(number) : 0);
-      }
-      return true;
+      return lua_isinteger(lua, -1) != 0
+                 ? reply.integer(lua_tointeger(lua, -1))
+                 : reply.integer(
+                       number > -kMost && number < kMost ? static_cast<std::int64_t>(number) : 0);
     }
     case LUA_TBOOLEAN:
-      if (lua_toboolean(lua, -1) != 0) {
-        reply.integer(1);
-      } else {
-        reply.null();
-      }
-      return true;
+      return lua_toboolean(lua, -1) != 0 ? reply.integer(1) : reply.null();
     case LUA_TTABLE:
       return append_table(lua, reply, replies, depth);
     default:
-      reply.null();
-      return true;
+      return reply.null();
   }
 }
 

@@ -22,14 +22,9 @@ Change decide_increment(void* context, std::optional<std::string_view> current) 
   if (refuses(job, current)) return {};
   std::int64_t before = 0;
   std::int64_t after = 0;
-  if (current && !parse_integer(*current, before)) {
-    job.error = kNotAnInteger;
-    return {};
-  }
-  if (__builtin_add_overflow(before, job.number, &after)) {
-    job.error = "ERR increment or decrement would overflow";
-    return {};
-  }
+  if (current && !parse_integer(*current, before)) return job.fail(kNotAnInteger);
+  if (__builtin_add_overflow(before, job.number, &after))
+    return job.fail("ERR increment or decrement would overflow");
   std::array<char, 24> digits;
   const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), after);
   static_cast<void>(failure);  // 20 characters are enough for any number
@@ -39,8 +34,7 @@ Change decide_increment(void* context, std::optional<std::string_view> current) 
 
 const char* begin_increment(Job& job, std::int64_t by) {
   job.number = by;
-  job.order_update(decide_increment);
-  return nullptr;
+  return begin_update(job, decide_increment);
 }
 
 const char* begin_incr(Job& job) { return begin_increment(job, 1); }
@@ -61,8 +55,7 @@ const char* begin_decrby(Job& job) {
 bool conclude_increment(Job& job, Reply& reply) {
   std::int64_t after = 0;
   static_cast<void>(parse_integer(job.scratch, after));  // decide_increment has written it
-  reply.integer(after);
-  return true;
+  return reply.integer(after);
 }
 
 // --- INCRBYFLOAT ---------------------------------------------------------------------------------
@@ -73,14 +66,8 @@ Change decide_increment_real(void* context, std::optional<std::string_view> curr
   long double before = 0;
   long double by = 0;
   static_cast<void>(parse_real(job.arguments[2], by));  // begin_incrbyfloat has looked
-  if (current && !parse_real(*current, before)) {
-    job.error = kNotAFloat;
-    return {};
-  }
-  if (!std::isfinite(before + by)) {
-    job.error = "ERR increment would produce NaN or Infinity";
-    return {};
-  }
+  if (current && !parse_real(*current, before)) return job.fail(kNotAFloat);
+  if (!std::isfinite(before + by)) return job.fail("ERR increment would produce NaN or Infinity");
   job.scratch = real_text(before + by);
   return {.action = Change::Action::put, .value = job.scratch};
 }
@@ -88,14 +75,10 @@ Change decide_increment_real(void* context, std::optional<std::string_view> curr
 const char* begin_incrbyfloat(Job& job) {
   long double by = 0;
   if (!parse_real(job.arguments[2], by)) return kNotAFloat;
-  job.order_update(decide_increment_real);
-  return nullptr;
+  return begin_update(job, decide_increment_real);
 }
 
-bool conclude_incrbyfloat(Job& job, Reply& reply) {
-  reply.bulk(job.scratch);
-  return true;
-}
+bool conclude_incrbyfloat(Job& job, Reply& reply) { return reply.bulk(job.scratch); }
 
 // --- APPEND, SETRANGE ----------------------------------------------------------------------------
 
@@ -103,27 +86,17 @@ Change decide_append(void* context, std::optional<std::string_view> current) {
   Job& job = job_of(context);
   if (refuses(job, current)) return {};
   const std::string_view more = job.arguments[2];
-  if (current.value_or("").size() + more.size() > kMaxArgumentBytes) {
-    job.error = kTooLong;
-    return {};
-  }
+  if (current.value_or("").size() + more.size() > kMaxArgumentBytes) return job.fail(kTooLong);
   job.scratch.assign(current.value_or(""));
   job.scratch += more;
-  if (has_mark(job.scratch)) {
-    job.error = kMarked;
-    return {};
-  }
+  if (has_mark(job.scratch)) return job.fail(kMarked);
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_append(Job& job) {
-  job.order_update(decide_append);
-  return nullptr;
-}
+const char* begin_append(Job& job) { return begin_update(job, decide_append); }
 
 bool conclude_append(Job& job, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(job.scratch.size()));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(job.scratch.size()));
 }
 
 Change decide_setrange(void* context, std::optional<std::string_view> current) {
@@ -133,24 +106,18 @@ Change decide_setrange(void* context, std::optional<std::string_view> current) {
   job.scratch.assign(current.value_or(""));
   if (piece.empty()) return {};
   const auto offset = static_cast<std::size_t>(job.number);
-  if (offset > kMaxArgumentBytes || offset + piece.size() > kMaxArgumentBytes) {
-    job.error = kTooLong;
-    return {};
-  }
+  if (offset > kMaxArgumentBytes || offset + piece.size() > kMaxArgumentBytes)
+    return job.fail(kTooLong);
   job.scratch.resize(std::max(job.scratch.size(), offset + piece.size()), '\0');
   job.scratch.replace(offset, piece.size(), piece);
-  if (has_mark(job.scratch)) {
-    job.error = kMarked;
-    return {};
-  }
+  if (has_mark(job.scratch)) return job.fail(kMarked);
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
 const char* begin_setrange(Job& job) {
   if (!parse_integer(job.arguments[2], job.number)) return kNotAnInteger;
   if (job.number < 0) return "ERR offset is out of range";
-  job.order_update(decide_setrange);
-  return nullptr;
+  return begin_update(job, decide_setrange);
 }
 
 constexpr std::array kNumberCommands{

@@ -28,57 +28,58 @@ std::string_view as_text(double number, std::array<char, 32>& digits) {
 
 }  // namespace
 
-void Reply::number_line(char type, std::int64_t number) {
+bool Reply::number_line(char type, std::int64_t number) {
   std::array<char, 24> line;
   line[0] = type;
   const auto [end, failure] = std::to_chars(line.data() + 1, line.data() + 22, number);
   static_cast<void>(failure);  // 20 characters are enough for any number
   end[0] = '\r';
   end[1] = '\n';
-  out_.append(line.data(), static_cast<std::size_t>(end - line.data()) + 2);
+  return append({line.data(), static_cast<std::size_t>(end - line.data()) + 2});
 }
 
-void Reply::simple(std::string_view text) {
+bool Reply::simple(std::string_view text) {
   out_ += '+';
   out_ += text;
-  out_ += "\r\n";
+  return append("\r\n");
 }
 
-void Reply::error(std::string_view text) {
+bool Reply::error(std::string_view text) {
   out_ += '-';
   for (const char c : text) out_ += c == '\r' || c == '\n' ? ' ' : c;
-  out_ += "\r\n";
+  return append("\r\n");
 }
 
-void Reply::bulk(std::string_view bytes) {
+bool Reply::bulk(std::string_view bytes) {
   number_line('$', static_cast<std::int64_t>(bytes.size()));
-  out_.append(bytes).append("\r\n", 2);
+  out_ += bytes;
+  return append("\r\n");
 }
 
-void Reply::null() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"; }
+bool Reply::null() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"); }
 
-void Reply::null_array() { out_ += protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"; }
+bool Reply::null_array() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"); }
 
-void Reply::real(double number) {
+bool Reply::real(double number) {
   std::array<char, 32> digits;
   const std::string_view text = as_text(number, digits);
   if (protocol_ == Protocol::resp2) return bulk(text);
   out_ += ',';
   out_ += text;
-  out_ += "\r\n";
+  return append("\r\n");
 }
 
-void Reply::verbatim(std::string_view text) {
+bool Reply::verbatim(std::string_view text) {
   if (protocol_ == Protocol::resp2) return bulk(text);
   number_line('=', static_cast<std::int64_t>(text.size()) + 4);
   out_ += "txt:";
   out_ += text;
-  out_ += "\r\n";
+  return append("\r\n");
 }
 
-void Reply::map(std::size_t pairs) {
+bool Reply::map(std::size_t pairs) {
   if (protocol_ == Protocol::resp2) return array(pairs * 2);
-  number_line('%', static_cast<std::int64_t>(pairs));
+  return number_line('%', static_cast<std::int64_t>(pairs));
 }
 
 }  // namespace dunlin::app::resp

@@ -73,23 +73,16 @@ const char* begin_evalsha(Job& job) {
   return begin_script(job, *text);
 }
 
-bool conclude_eval(Job& job, Reply& reply) {
-  reply.raw(job.scratch);
-  return true;
-}
+bool conclude_eval(Job& job, Reply& reply) { return reply.raw(job.scratch); }
 
 // --- SCRIPT --------------------------------------------------------------------------------------
 
 bool load(Job& job, Reply& reply) {
   const std::string text(job.arguments[2]);
-  if (text.size() > kMaxScriptBytes) {
-    reply.error(kScriptTooLong);
-  } else if (const std::string mistake = script_mistake(text); !mistake.empty()) {
-    reply.error("ERR Error compiling script (new function): " + mistake.substr(4));
-  } else {
-    reply.bulk(job.session->service().scripts().add(text));
-  }
-  return true;
+  if (text.size() > kMaxScriptBytes) return reply.error(kScriptTooLong);
+  if (const std::string mistake = script_mistake(text); !mistake.empty())
+    return reply.error("ERR Error compiling script (new function): " + mistake.substr(4));
+  return reply.bulk(job.session->service().scripts().add(text));
 }
 
 bool exists(Job& job, Reply& reply) {

@@ -15,9 +15,9 @@
 
 #include "command.hpp"
 #include "endpoint.hpp"
-#include "fabric/private_file.hpp"
 #include "multicast/enter.hpp"
 #include "multicast/leave.hpp"
+#include "read_file.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "store/server.hpp"
@@ -36,15 +36,6 @@ Endpoint choose_endpoint(const ServeOptions& options) {
         "--resp {}: other hosts can reach it, so clients need a password; give --password-file",
         endpoint.text()));
   return endpoint;
-}
-
-std::string read_password(const std::string& file) {
-  if (file.empty()) return {};
-  try {
-    return read_secret(file, "--password-file");
-  } catch (const Error& error) {
-    throw BadInput(error.what());
-  }
 }
 
 /// A store of one member needs no names.
@@ -141,7 +132,8 @@ std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, 
 void serve(ServeOptions options) {
   check_moves(options);
   const Endpoint endpoint = choose_endpoint(options);
-  const ServiceOptions service_options{.password = read_password(options.password_file)};
+  const ServiceOptions service_options{
+      .password = read_secret_file(options.password_file, "--password-file")};
   complete(options.place);
   const bool joinable = may_be_joined(options.place);
   if (!joinable) options.place.listen = options.place.fabric.rendezvous;  // looked for by nobody

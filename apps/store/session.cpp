@@ -29,21 +29,18 @@ bool reply_unknown(Job& job, Reply& reply) {
       "ERR unknown command '" + printable_word(job.arguments[0]) + "', with args beginning with: ";
   for (std::size_t i = 1; i < job.arguments.size() && text.size() < 256; ++i)
     text += "'" + printable_word(job.arguments[i]) + "' ";
-  reply.error(text);
-  return true;
+  return reply.error(text);
 }
 
 bool reply_wrong_arity(Job& job, Reply& reply) {
   std::string name(job.arguments[0]);
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  reply.error("ERR wrong number of arguments for '" + name + "' command");
-  return true;
+  return reply.error("ERR wrong number of arguments for '" + name + "' command");
 }
 
 bool reply_no_password(Job&, Reply& reply) {
-  reply.error("NOAUTH Authentication required.");
-  return true;
+  return reply.error("NOAUTH Authentication required.");
 }
 
 /// A web page can make a browser send a request to a port of its own host: such requests begin so.
@@ -55,20 +52,15 @@ bool reply_to_browser(Job& job, Reply& reply) {
 
 bool reply_queued(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
-  if (transaction.refused) {
-    reply.error("EXECABORT MULTI was refused, so this command is not carried out");
-  } else if (const char* const wrong =
-                 transaction.queue(*find_command(job.arguments[0]), job.arguments)) {
-    reply.error(wrong);
-  } else {
-    reply.simple("QUEUED");
-  }
-  return true;
+  if (transaction.refused)
+    return reply.error("EXECABORT MULTI was refused, so this command is not carried out");
+  if (const char* const wrong = transaction.queue(*find_command(job.arguments[0]), job.arguments))
+    return reply.error(wrong);
+  return reply.simple("QUEUED");
 }
 
 bool reply_not_in_multi(Job&, Reply& reply) {
-  reply.error("ERR Command not allowed inside a transaction");
-  return true;
+  return reply.error("ERR Command not allowed inside a transaction");
 }
 
 constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, reply_mistake};
@@ -375,13 +367,10 @@ bool Session::conclude(Job& job, Reply& reply) {
     return job.error != nullptr || ending != Ending::ok || job.command->conclude(job, reply);
   }
   // An error that `decide` has found stands, whatever became of the call.
-  if (job.error == nullptr && ending != Ending::ok && !is_passed_over(job, ending)) {
-    reply.error(describe(ending));
-    return true;
-  }
+  if (job.error == nullptr && ending != Ending::ok && !is_passed_over(job, ending))
+    return reply.error(describe(ending));
   if (job.error == nullptr) return job.command->conclude(job, reply);
-  reply.error(job.error);
-  return true;
+  return reply.error(job.error);
 }
 
 void Session::pop() {

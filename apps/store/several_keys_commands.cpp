@@ -17,11 +17,6 @@ void put(TransactionKey& key, std::string_view value, std::uint64_t ttl_ns) noex
   key.change = {.action = Change::Action::put, .value = value, .ttl_ns = ttl_ns};
 }
 
-bool conclude_number(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
-
 // --- MSETNX --------------------------------------------------------------------------------------
 
 bool decide_msetnx(void* context, std::span<TransactionKey> keys) {
@@ -77,11 +72,6 @@ const char* begin_renamenx(Job& job) {
   return begin_rename(job);
 }
 
-bool conclude_rename(Job&, Reply& reply) {
-  reply.ok();
-  return true;
-}
-
 /// job.flag: also if the other key is there.
 bool decide_copy(void* context, std::span<TransactionKey>) {
   Job& job = *static_cast<Job*>(context);
@@ -122,7 +112,7 @@ constexpr Command on_two_keys(std::string_view name, int arity, const char* (*be
 }
 
 constexpr std::array kSeveralKeysCommands{
-    on_two_keys("rename", 3, begin_rename, conclude_rename),
+    on_two_keys("rename", 3, begin_rename, conclude_ok),
     on_two_keys("renamenx", 3, begin_renamenx, conclude_number),
     on_two_keys("copy", -3, begin_copy, conclude_number),
     Command{.name = "msetnx",

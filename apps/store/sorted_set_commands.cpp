@@ -13,7 +13,7 @@
 #include "store/real_number.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/sorted_set_value.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands on sorted sets, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -24,11 +24,6 @@ using Shape = Command::Shape;
 constexpr const char* kSetTooLarge =
     "ERR the sorted set would be over 1048576 bytes, which is the limit of a value";
 static_assert(kMaxArgumentBytes == 1048576, "as kSetTooLarge says");
-
-const char* begin_update_set(Job& job, Order::Decide decide) {
-  job.order_update(decide);
-  return nullptr;
-}
 
 /// As Redis takes it: what strtod does, without blanks before it.
 bool parse_score(std::string_view text, double& score) {
@@ -112,7 +107,7 @@ const char* add(NamedMembers::Named& named, double score, const AddOptions& opti
 
 Change decide_zadd(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
-  if (refuses_set(job, current)) return {};
+  if (refuses(job, current, kSortedSetMark)) return {};
   const AddOptions options = options_of(job);
   const auto pairs = std::span<const std::string_view>(job.arguments).subspan(options.first);
   NamedMembers members(pairs.subspan(1), 2);
@@ -132,8 +127,7 @@ Change decide_zadd(void* context, std::optional<std::string_view> current) {
   members.write(current.value_or(std::string_view()), job.scratch);
   if (job.scratch.size() <= kMaxArgumentBytes)
     return {.action = Change::Action::put, .value = job.scratch};
-  job.error = kSetTooLarge;
-  return {};
+  return job.fail(kSetTooLarge);
 }
 
 const char* begin_zadd(Job& job) {
@@ -149,30 +143,25 @@ const char* begin_zadd(Job& job) {
   double score = 0;
   for (std::size_t i = options.first; i < job.arguments.size(); i += 2)
     if (!parse_score(job.arguments[i], score)) return kNotAFloat;
-  return begin_update_set(job, decide_zadd);
+  return begin_update(job, decide_zadd);
 }
 
 const char* begin_zincrby(Job& job) {
   double score = 0;
   if (!parse_score(job.arguments[2], score)) return kNotAFloat;
-  return begin_update_set(job, decide_zadd);
+  return begin_update(job, decide_zadd);
 }
 
 bool conclude_zadd(Job& job, Reply& reply) {
-  if (!options_of(job).increments) {
-    reply.integer(job.number);
-  } else if (job.flag) {
-    reply.real(std::bit_cast<double>(job.number));
-  } else {
-    reply.null();
-  }
-  return true;
+  if (!options_of(job).increments) return reply.integer(job.number);
+  if (job.flag) return reply.real(std::bit_cast<double>(job.number));
+  return reply.null();
 }
 
 Change decide_zrem(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_set(job, current) || !current) return {};
+  if (refuses(job, current, kSortedSetMark) || !current) return {};
   NamedMembers members(std::span<const std::string_view>(job.arguments).subspan(2), 1);
   members.locate(*current);
   job.number = static_cast<std::int64_t>(members.remove());
@@ -182,34 +171,25 @@ Change decide_zrem(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::put, .value = job.scratch};
 }
 
-const char* begin_zrem(Job& job) { return begin_update_set(job, decide_zrem); }
-
-bool conclude_zrem(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
-}
+const char* begin_zrem(Job& job) { return begin_update(job, decide_zrem); }
 
 // --- ZSCORE, ZCARD -------------------------------------------------------------------------------
 
 bool conclude_zscore(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
-  if (const auto member = SortedSet::find(*set, job.arguments[2])) {
-    reply.real(member->score);
-  } else {
-    reply.null();
-  }
-  return true;
+  if (const auto member = SortedSet::find(*set, job.arguments[2])) return reply.real(member->score);
+  return reply.null();
 }
 
 bool conclude_zcard(Job& job, Reply& reply) {
-  if (const auto set = set_of(*job.call, reply))
+  if (const auto set = value_of(*job.call, kSortedSetMark, reply))
     reply.integer(static_cast<std::int64_t>(SortedSet::count(*set)));
   return true;
 }
 
 bool conclude_zmscore(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedMembers members(names, 1);
@@ -228,12 +208,12 @@ bool conclude_zmscore(Job& job, Reply& reply) {
 const char* begin_zscan(Job& job) {
   ElementScan words;
   if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return words.names_only ? kSyntaxError : begin_read_set(job);
+  return words.names_only ? kSyntaxError : begin_read(job);
 }
 
 /// All members at once, as Redis does with a small set.
 bool conclude_zscan(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   ElementScan words;
   static_cast<void>(parse_element_scan(job, words));  // the beginning has looked
@@ -249,17 +229,16 @@ bool conclude_zscan(Job& job, Reply& reply) {
   reply.array(2);
   reply.bulk("0");
   reply.array(count);
-  reply.raw(job.scratch);
-  return true;
+  return reply.raw(job.scratch);
 }
 
 constexpr std::array kSortedSetCommands{
     Command{"zadd", -4, Shape::one_key, true, begin_zadd, conclude_zadd},
     Command{"zincrby", 4, Shape::one_key, true, begin_zincrby, conclude_zadd},
-    Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_zrem},
-    Command{"zscore", 3, Shape::one_key, false, begin_read_set, conclude_zscore},
-    Command{"zcard", 2, Shape::one_key, false, begin_read_set, conclude_zcard},
-    Command{"zmscore", -3, Shape::one_key, false, begin_read_set, conclude_zmscore},
+    Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_number},
+    Command{"zscore", 3, Shape::one_key, false, begin_read, conclude_zscore},
+    Command{"zcard", 2, Shape::one_key, false, begin_read, conclude_zcard},
+    Command{"zmscore", -3, Shape::one_key, false, begin_read, conclude_zmscore},
     Command{"zscan", -3, Shape::one_key, false, begin_zscan, conclude_zscan}};
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "store/command_table.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/sorted_set_value.hpp"
+#include "store/typed_value.hpp"
 
 /// Commands on the members of a sorted set that lie in a range of ranks or scores.
 namespace dunlin::app::resp {
@@ -175,11 +175,11 @@ void reply_members(Found found, const Range& range, Reply& reply) {
 const char* begin_zrange(Job& job) {
   Range range;
   if (const char* const wrong = parse_range(job, range)) return wrong;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zrange(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   Range range;
   static_cast<void>(parse_range(job, range));  // the beginning has looked
@@ -192,22 +192,21 @@ bool conclude_zrange(Job& job, Reply& reply) {
 const char* begin_zcount(Job& job) {
   Range range;
   if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zcount(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   Range range;
   static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
-  reply.integer(static_cast<std::int64_t>(find(*set, range).count));
-  return true;
+  return reply.integer(static_cast<std::int64_t>(find(*set, range).count));
 }
 
 Change decide_zremrange(void* context, std::optional<std::string_view> current) {
   Job& job = *static_cast<Job*>(context);
   job.number = 0;
-  if (refuses_set(job, current) || !current) return {};
+  if (refuses(job, current, kSortedSetMark) || !current) return {};
   Range range;
   static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
   const Found found = find(*current, range);
@@ -225,13 +224,7 @@ Change decide_zremrange(void* context, std::optional<std::string_view> current) 
 const char* begin_zremrange(Job& job) {
   Range range;
   if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  job.order_update(decide_zremrange);
-  return nullptr;
-}
-
-bool conclude_zremrange(Job& job, Reply& reply) {
-  reply.integer(job.number);
-  return true;
+  return begin_update(job, decide_zremrange);
 }
 
 // --- ZRANK, ZREVRANK -----------------------------------------------------------------------------
@@ -240,11 +233,11 @@ const char* begin_zrank(Job& job) {
   const auto& words = job.arguments;
   if (words.size() > 4 || (words.size() == 4 && !is_word(words[3], "withscore")))
     return kSyntaxError;
-  return begin_read_set(job);
+  return begin_read(job);
 }
 
 bool conclude_zrank(Job& job, Reply& reply) {
-  const auto set = set_of(*job.call, reply);
+  const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;
   const bool with_score = job.arguments.size() == 4;
   SortedSet members(*set);
@@ -269,8 +262,8 @@ constexpr std::array kRangeCommands{
     Command{"zrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
     Command{"zrevrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
     Command{"zcount", 4, Shape::one_key, false, begin_zcount, conclude_zcount},
-    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
-    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_zremrange},
+    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_number},
+    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_number},
     Command{"zrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank},
     Command{"zrevrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank}};
 

@@ -15,46 +15,28 @@ using Shape = Command::Shape;
 /// Writes an error and returns true unless it is a string, or absent.
 bool is_wrong_type(std::string_view value, Reply& reply) {
   if (!has_mark(value)) return false;
-  reply.error(kWrongType);
-  return true;
-}
-
-void write_value(const Call& call, Reply& reply) {
-  if (!call.found()) return reply.null();
-  if (!is_wrong_type(call.value(), reply)) reply.bulk(call.value());
+  return reply.error(kWrongType);
 }
 
 // --- GET, and what reads -------------------------------------------------------------------------
 
-const char* begin_get(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
 bool conclude_get(Job& job, Reply& reply) {
-  write_value(*job.call, reply);
-  return true;
+  const Call& call = *job.call;
+  if (!call.found()) return reply.null();
+  return is_wrong_type(call.value(), reply) || reply.bulk(call.value());
 }
 
 /// An element of MGET: of a key that has no string, Redis says that it is absent.
 bool conclude_mget_part(Job& job, Reply& reply) {
   const Call& call = *job.call;
-  if (call.found() && !has_mark(call.value())) {
-    reply.bulk(call.value());
-  } else {
-    reply.null();
-  }
-  return true;
+  return call.found() && !has_mark(call.value()) ? reply.bulk(call.value()) : reply.null();
 }
 
 bool conclude_strlen(Job& job, Reply& reply) {
   const Call& call = *job.call;
-  if (!call.found()) {
-    reply.integer(0);
-  } else if (!is_wrong_type(call.value(), reply)) {
-    reply.integer(static_cast<std::int64_t>(call.value().size()));
-  }
-  return true;
+  if (!call.found()) return reply.integer(0);
+  return is_wrong_type(call.value(), reply) ||
+         reply.integer(static_cast<std::int64_t>(call.value().size()));
 }
 
 const char* begin_getrange(Job& job) {
@@ -75,31 +57,19 @@ bool conclude_getrange(Job& job, Reply& reply) {
   if (first < 0) first = std::max<std::int64_t>(first + bytes, 0);
   if (last < 0) last += bytes;
   last = std::min(last, bytes - 1);
-  reply.bulk(first > last ? std::string_view()
-                          : value.substr(static_cast<std::size_t>(first),
-                                         static_cast<std::size_t>(last - first + 1)));
-  return true;
+  return reply.bulk(first > last ? std::string_view()
+                                 : value.substr(static_cast<std::size_t>(first),
+                                                static_cast<std::size_t>(last - first + 1)));
 }
 
 // --- SET -----------------------------------------------------------------------------------------
 
-bool conclude_ok(Job&, Reply& reply) {
-  reply.ok();
-  return true;
-}
-
 bool conclude_ok_if_changed(Job& job, Reply& reply) {
-  if (job.call->changed()) {
-    reply.ok();
-  } else {
-    reply.null();
-  }
-  return true;
+  return job.call->changed() ? reply.ok() : reply.null();
 }
 
 bool conclude_one_if_changed(Job& job, Reply& reply) {
-  reply.integer(job.call->changed() ? 1 : 0);
-  return true;
+  return reply.integer(job.call->changed() ? 1 : 0);
 }
 
 // When a SET changes its key.
@@ -159,8 +129,7 @@ const char* begin_set(Job& job) {
   job.step = options.when;
   job.flag = options.get;
   if (options.get) {
-    job.order_update(decide_set);
-    return nullptr;
+    return begin_update(job, decide_set);
   }
   constexpr std::array kKinds{Order::Kind::put, Order::Kind::insert, Order::Kind::replace};
   job.order.kind = kKinds[options.when];
@@ -189,10 +158,7 @@ Change decide_getdel(void* context, std::optional<std::string_view> current) {
   return {.action = Change::Action::erase};
 }
 
-const char* begin_getdel(Job& job) {
-  job.order_update(decide_getdel);
-  return nullptr;
-}
+const char* begin_getdel(Job& job) { return begin_update(job, decide_getdel); }
 
 // --- GETEX ---------------------------------------------------------------------------------------
 
@@ -204,7 +170,7 @@ Change decide_getex(void* context, std::optional<std::string_view> current) {
 }
 
 const char* begin_getex(Job& job) {
-  if (job.arguments.size() == 2) return begin_get(job);
+  if (job.arguments.size() == 2) return begin_read(job);
   job.order_update(decide_getex);
   job.order.ttl_ns = kForeverNs;
   if (job.arguments.size() == 3)
@@ -243,29 +209,11 @@ const char* begin_mset_part(Job& job) {
 
 bool conclude_nothing(Job&, Reply&) { return true; }
 
-bool conclude_mset(Job& job, Reply& reply) {
-  const Session::Tally& tally = job.session->tally;
-  if (tally.error != nullptr) {
-    reply.error(tally.error);
-  } else if (tally.ending != Ending::ok) {
-    reply.error(describe(tally.ending));
-  } else {
-    reply.ok();
-  }
-  return true;
-}
-
-constexpr Command kMgetPart{"", -2, Shape::one_key, false, begin_get, conclude_mget_part};
-constexpr Command kMsetPart{.name = "",
-                            .arity = -3,
-                            .shape = Shape::one_key,
-                            .changes = true,
-                            .begin = begin_mset_part,
-                            .conclude = conclude_nothing,
-                            .is_silent_part = true};
+constexpr Command kMgetPart{"", -2, Shape::one_key, false, begin_read, conclude_mget_part};
+constexpr Command kMsetPart = silent_part(-3, true, begin_mset_part, conclude_nothing);
 
 constexpr std::array kStringCommands{
-    Command{"get", 2, Shape::one_key, false, begin_get, conclude_get},
+    Command{"get", 2, Shape::one_key, false, begin_read, conclude_get},
     Command{"set", -3, Shape::one_key, true, begin_set, conclude_set},
     Command{"setnx", 3, Shape::one_key, true, begin_setnx, conclude_one_if_changed},
     Command{"setex", 4, Shape::one_key, true, begin_setex, conclude_ok},
@@ -274,7 +222,7 @@ constexpr std::array kStringCommands{
     Command{"getdel", 2, Shape::one_key, true, begin_getdel, conclude_get},
     Command{"getex", -2, Shape::one_key, true, begin_getex, conclude_get},
     Command{"getrange", 4, Shape::one_key, false, begin_getrange, conclude_getrange},
-    Command{"strlen", 2, Shape::one_key, false, begin_get, conclude_strlen},
+    Command{"strlen", 2, Shape::one_key, false, begin_read, conclude_strlen},
     Command{.name = "mget",
             .arity = -2,
             .shape = Shape::each_key,
@@ -285,7 +233,7 @@ constexpr std::array kStringCommands{
             .arity = -3,
             .shape = Shape::each_key,
             .changes = true,
-            .conclude = conclude_mset,
+            .conclude = conclude_tally,
             .part = &kMsetPart,
             .words_of_part = 2}};
 

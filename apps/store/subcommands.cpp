@@ -33,9 +33,8 @@ bool conclude_subcommand(std::span<const Subcommand> all, Job& job, Reply& reply
   for (const Subcommand& one : all) {
     if (!is_word(word, one.word)) continue;
     if (arity_fits(one, job.arguments.size())) return one.conclude(job, reply);
-    reply.error(fmt::format("ERR wrong number of arguments for '{}|{}' command", job.command->name,
-                            one.word));
-    return true;
+    return reply.error(fmt::format("ERR wrong number of arguments for '{}|{}' command",
+                                   job.command->name, one.word));
   }
   if (is_word(word, "help") && job.arguments.size() == 2) {
     help(all, job.command->name, reply);

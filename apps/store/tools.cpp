@@ -12,7 +12,7 @@
 
 #include "command.hpp"
 #include "endpoint.hpp"
-#include "fabric/private_file.hpp"
+#include "read_file.hpp"
 #include "standard_output.hpp"
 #include "store/client.hpp"
 #include "store/progress_bar.hpp"
@@ -31,14 +31,7 @@ static_assert(kWordsOfFields % 2 == 0 && kWordsOfFields + 2 <= kMaxArguments);
 constexpr std::int64_t kNoTtl = -1;  // what PTTL says
 
 Client connect(const ToolOptions& options) {
-  std::string password;
-  if (!options.password_file.empty()) {
-    try {
-      password = read_secret(options.password_file, "--password-file");
-    } catch (const Error& error) {
-      throw BadInput(error.what());
-    }
-  }
+  const std::string password = read_secret_file(options.password_file, "--password-file");
   return {Endpoint::parse("--resp", options.endpoint, kDefaultEndpoint), password};
 }
 

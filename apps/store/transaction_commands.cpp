@@ -16,31 +16,23 @@ using WithinMulti = Command::WithinMulti;
 
 bool multi(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
-  if (transaction.open && !transaction.refused) {
-    reply.error("ERR MULTI calls can not be nested");
-    return true;
-  }
+  if (transaction.open && !transaction.refused)
+    return reply.error("ERR MULTI calls can not be nested");
   transaction.open = true;
   transaction.broken = transaction.refused = false;
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 bool discard(Job& job, Reply& reply) {
-  if (!job.session->in_multi()) {
-    reply.error("ERR DISCARD without MULTI");
-    return true;
-  }
+  if (!job.session->in_multi()) return reply.error("ERR DISCARD without MULTI");
   job.session->take_transaction();
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 /// In a transaction it does nothing: the keys are not watched any more once EXEC has begun.
 bool unwatch(Job& job, Reply& reply) {
   job.session->take_transaction();
-  reply.ok();
-  return true;
+  return reply.ok();
 }
 
 // --- WATCH ---------------------------------------------------------------------------------------
@@ -53,18 +45,6 @@ const char* begin_watch_part(Job& job) {
 bool conclude_watch_part(Job& job, Reply&) {
   const char* const wrong = job.session->transaction().watch(job.arguments[1], job.call->version());
   if (wrong != nullptr && job.session->tally.error == nullptr) job.session->tally.error = wrong;
-  return true;
-}
-
-bool conclude_watch(Job& job, Reply& reply) {
-  const Session::Tally& tally = job.session->tally;
-  if (tally.error != nullptr) {
-    reply.error(tally.error);
-  } else if (tally.ending != Ending::ok) {
-    reply.error(describe(tally.ending));
-  } else {
-    reply.ok();
-  }
   return true;
 }
 
@@ -118,13 +98,7 @@ bool conclude_exec(Job& job, Reply& reply) {
   return true;
 }
 
-constexpr Command kWatchPart{.name = "",
-                             .arity = -2,
-                             .shape = Shape::one_key,
-                             .changes = false,
-                             .begin = begin_watch_part,
-                             .conclude = conclude_watch_part,
-                             .is_silent_part = true};
+constexpr Command kWatchPart = silent_part(-2, false, begin_watch_part, conclude_watch_part);
 
 constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
                           WithinMulti within_multi) {
@@ -143,7 +117,7 @@ constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::a
                                                   .arity = -2,
                                                   .shape = Shape::each_key,
                                                   .changes = false,
-                                                  .conclude = conclude_watch,
+                                                  .conclude = conclude_tally,
                                                   .within_multi = WithinMulti::acts,
                                                   .part = &kWatchPart},
                                           Command{.name = "exec",

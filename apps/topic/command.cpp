@@ -10,6 +10,7 @@
 #include "log_options.hpp"
 #include "multicast/place.hpp"
 #include "topic/tool.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::app {
 namespace {
@@ -50,20 +51,15 @@ void add_record_options(CLI::App& one, topic::Options& options) {
       ->each([&options](const std::string&) { options.about_file = true; })
       ->excludes("--output")
       ->type_name("FILE");
-  one.add_option("--duration", options.seconds, "End after so long")
-      ->check(seconds())
-      ->type_name("S");
-  one.add_option("--samples", options.count, "End after so many samples of all topics")
-      ->check(whole_number())
-      ->type_name("N");
+  add_number(one, "--duration", options.seconds, "S", "End after so long", seconds());
+  add_number(one, "--samples", options.count, "N", "End after so many samples of all topics");
   one.add_flag("--stored", options.stored, "Begin with the samples that the topics have stored");
   one.add_option("--compression", options.compression, "Of the chunks: zstd or none")
       ->check(CLI::IsMember({"zstd", "none"}))
       ->type_name("NAME")
       ->capture_default_str();
-  one.add_option("--chunk-kb", options.chunk_kb, "So large is a chunk, before it is compressed")
-      ->check(number_between(1, 65536, "KB"))
-      ->type_name("N")
+  add_number(one, "--chunk-kb", options.chunk_kb, "N",
+             "So large is a chunk, before it is compressed", number_between(1, 65536, "KB"))
       ->capture_default_str();
 }
 
@@ -71,22 +67,16 @@ void add_replay_options(CLI::App& one, topic::Options& options) {
   one.add_option("file", options.file, "An MCAP file")->required()->type_name("FILE");
   add_list(one, "--topics", options.topics, "topic", "Only these (default: all)")
       ->type_name("TOPIC,...");
-  one.add_option("--rate", options.rate, "So many times as fast as it was recorded")
-      ->check(number_between(0.001, 1e6, "times"))
-      ->type_name("X")
+  add_number(one, "--rate", options.rate, "X", "So many times as fast as it was recorded",
+             number_between(0.001, 1e6, "times"))
       ->capture_default_str();
-  one.add_option("--loop", options.loops, "So many times; 0: until a signal comes")
-      ->check(whole_number())
-      ->type_name("N")
+  add_number(one, "--loop", options.loops, "N", "So many times; 0: until a signal comes")
       ->capture_default_str();
-  one.add_option("--start-offset", options.start_offset, "Begin so long after the file's beginning")
-      ->check(number_between(0, 1e9, "seconds"))
-      ->type_name("S")
+  add_number(one, "--start-offset", options.start_offset, "S",
+             "Begin so long after the file's beginning", number_between(0, 1e9, "seconds"))
       ->capture_default_str();
-  one.add_option("--wait-readers", options.wait_readers,
-                 "Begin when each topic has so many readers; 0: at once (default: 1, or after 2 s)")
-      ->check(whole_number())
-      ->type_name("N");
+  add_number(one, "--wait-readers", options.wait_readers, "N",
+             "Begin when each topic has so many readers; 0: at once (default: 1, or after 2 s)");
 }
 
 void add_logged_options(CLI::App& one, topic::Options& options) {
@@ -99,13 +89,11 @@ void add_logged_options(CLI::App& one, topic::Options& options) {
                  "Of a topic that is created: its type, as dunlin topic info prints it")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
-  one.add_option("--keep", options.keep, "Likewise: keep so many samples only")
-      ->check(number_between(1, pubsub::kMaxStoredSamples, "samples"))
-      ->type_name("N");
-  one.add_option("--log-trim", options.log_trim_bytes,
-                 "Likewise: trim the logs each time that so many more bytes are in them")
-      ->check(number_between(pubsub::kLeastLogTrimBytes, 1e15, "bytes"))
-      ->type_name("BYTES");
+  add_number(one, "--keep", options.keep, "N", "Likewise: keep so many samples only",
+             number_between(1, pubsub::kMaxStoredSamples, "samples"));
+  add_number(one, "--log-trim", options.log_trim_bytes, "BYTES",
+             "Likewise: trim the logs each time that so many more bytes are in them",
+             number_between(pubsub::kLeastLogTrimBytes, 1e15, "bytes"));
 }
 
 }  // namespace
@@ -128,19 +116,14 @@ void add_topic(CLI::App& program) {
       one->add_option("sample", options->sample, "The sample, as a JSON object")
           ->required()
           ->type_name("JSON");
-      one->add_option("--rate", options->rate, "So many a second")
-          ->check(number_between(0.001, 1e6, "samples a second"))
-          ->type_name("R")
+      add_number(*one, "--rate", options->rate, "R", "So many a second",
+                 number_between(0.001, 1e6, "samples a second"))
           ->capture_default_str();
     }
     if (work == topic::Work::echo || work == topic::Work::publish)
-      one->add_option("--count", options->count, "So many samples (default: no end)")
-          ->check(whole_number())
-          ->type_name("N");
+      add_number(*one, "--count", options->count, "N", "So many samples (default: no end)");
     if (takes_topic && work != topic::Work::info && work != topic::Work::publish)
-      one->add_option("--seconds", options->seconds, "End after so long")
-          ->check(seconds())
-          ->type_name("S");
+      add_number(*one, "--seconds", options->seconds, "S", "End after so long", seconds());
     if (work == topic::Work::echo)
       one->add_flag("--stored", options->stored,
                     "Begin with the samples that the topic has stored");

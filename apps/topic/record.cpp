@@ -115,7 +115,7 @@ class Recorder {
           recording_.tick(now_ns);
           return recording_.enough();
         },
-        options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX);
+        options_.limit_ms());
     static_cast<void>(over);
   }
 

@@ -8,8 +8,8 @@
 #include <dunlin/relay/client.hpp>
 
 #include "command.hpp"
-#include "fabric/private_file.hpp"
 #include "fabric/system.hpp"
+#include "read_file.hpp"
 #include "signals.hpp"
 #include "standard_output.hpp"
 #include "topic/player.hpp"
@@ -27,14 +27,8 @@ constexpr std::uint64_t kFindMs = 2'000;          // a topic that the group may 
 constexpr std::uint64_t kReadersMs = 2'000;       // in which readers come into a topic that is new
 
 relay::ClientOptions client_options_of(const Options& options) {
-  relay::ClientOptions made{.relays = options.relays};
-  try {
-    const std::string& file = options.place.fabric.secret_file;
-    if (!file.empty()) made.secret = read_secret(file, "--secret-file");
-  } catch (const Error& error) {
-    throw BadInput(error.what());
-  }
-  return made;
+  return {.relays = options.relays,
+          .secret = read_secret_file(options.place.fabric.secret_file, "--secret-file")};
 }
 
 class Relayed {
@@ -61,7 +55,7 @@ class Relayed {
           if (!reader.why_refused().empty()) throw Error(reader.why_refused());
           return enough();
         },
-        options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX);
+        options_.limit_ms());
   }
 
   void publish() {
@@ -107,7 +101,7 @@ class Relayed {
             recording.tick(read_clock_ns(CLOCK_MONOTONIC));
             return recording.enough();
           },
-          options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX);
+          options_.limit_ms());
     });
     for (const Source& source : sources)
       if (source.reader.lost() > 0)

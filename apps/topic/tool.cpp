@@ -172,9 +172,6 @@ class Tool {
     }
     return *type_;
   }
-  [[nodiscard]] std::uint64_t limit_ms() const {
-    return options_.seconds ? static_cast<std::uint64_t>(*options_.seconds * 1e3) : UINT64_MAX;
-  }
 
   void echo() {
     pubsub::AnyReader reader = make_reader();
@@ -193,7 +190,7 @@ class Tool {
           }
           return options_.count && shown >= *options_.count;
         },
-        limit_ms());
+        options_.limit_ms());
   }
 
   void publish() {
@@ -238,7 +235,7 @@ class Tool {
           begin_ns = now_ns;
           return false;
         },
-        limit_ms());
+        options_.limit_ms());
   }
 
   const Options& options_;

@@ -40,6 +40,10 @@ struct Options {
   std::uint64_t loops = 1;                         // 0: no end
   double start_offset = 0;                         // seconds
   std::optional<std::uint64_t> wait_readers = {};  // of each topic; none: one, if it comes soon
+
+  [[nodiscard]] std::uint64_t limit_ms() const {
+    return seconds ? static_cast<std::uint64_t>(*seconds * 1e3) : UINT64_MAX;
+  }
 };
 
 /// The topic that --create names. Throws BadInput.

@@ -29,8 +29,6 @@ class BareContainer {
   [[nodiscard]] bool connected() const noexcept {
     return node_.fabric().connected(kTarget, region_.id());
   }
-  /// Each lap over the slots counts on.
-  void begin_lap(std::uint64_t lap) noexcept { lap_ = lap; }
 
   void insert(std::uint32_t slot) {
     swap(at(slot));
@@ -127,10 +125,10 @@ class BareContainer {
                .notify(done_));
   }
   void swap(std::uint64_t offset) {
-    finish(compare_swap(kTarget, region_.id(), offset, lap_, lap_, &former_).notify(done_));
+    finish(compare_swap(kTarget, region_.id(), offset, 0, 0, &former_).notify(done_));
   }
   void publish(std::uint32_t slot) {
-    image_[0] = lap_;
+    image_[0] = 0;
     node_.post(std::array{
         write(kTarget, region_.id(), at(slot) + 8, &image_[1], kSlotBytes - 8),
         write(kTarget, region_.id(), at(slot), image_.data(), 8).notify(done_, Notify::remotely)});
@@ -147,7 +145,7 @@ class BareContainer {
   void swap_many(std::span<const std::uint32_t> where) {
     formers_.resize(where.size());
     post_each(where, [&](std::uint32_t slot, std::size_t i) {
-      return compare_swap(kTarget, region_.id(), at(slot), lap_, lap_, &formers_[i]).notify(done_);
+      return compare_swap(kTarget, region_.id(), at(slot), 0, 0, &formers_[i]).notify(done_);
     });
   }
   void write_many(std::span<const std::uint32_t> where) {
@@ -157,7 +155,7 @@ class BareContainer {
     });
   }
   void publish_many(std::span<const std::uint32_t> where) {
-    image_[0] = lap_;
+    image_[0] = 0;
     batch_.clear();
     for (const std::uint32_t slot : where) {
       batch_.push_back(write(kTarget, region_.id(), at(slot) + 8, &image_[1], kSlotBytes - 8));
@@ -178,7 +176,6 @@ class BareContainer {
   Node& node_;
   std::uint32_t slots_;
   Region region_;
-  std::uint64_t lap_ = 0;
   std::uint64_t head_ = 0;
   std::uint64_t former_ = 0;
   alignas(kCacheLineBytes) std::array<std::uint64_t, 8> image_{};

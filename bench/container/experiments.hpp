@@ -26,7 +26,4 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment container_peers();
 [[nodiscard]] std::vector<Experiment> simulated_containers();
 
-/// All of `dunlin bench container`.
-[[nodiscard]] std::vector<Experiment> container_experiments();
-
 }  // namespace dunlin::bench

@@ -18,7 +18,4 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment fan_out(const RealNetwork& network);
 [[nodiscard]] std::vector<Experiment> simulated_costs();
 
-/// All of `dunlin bench fabric`.
-[[nodiscard]] std::vector<Experiment> fabric_experiments();
-
 }  // namespace dunlin::bench

@@ -1,8 +1,20 @@
 #include "bench/fabric/group.hpp"
 
-#include "bench/harness/join_many.hpp"
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#include <dunlin/limits.hpp>
+
+#include "group_name.hpp"
 
 namespace dunlin::bench {
+
+/// The end of the name is its random part.
+std::string fresh_group() {
+  const std::string name = app::fresh_group("bench");
+  return name.substr(name.size() - std::min(name.size(), kMaxJoinableGroupNameBytes));
+}
 
 app::FabricOptions options_on(const RealNetwork& network, const Effort& effort) {
   app::FabricOptions options;
@@ -20,7 +32,24 @@ Group::Group(const RealNetwork& network, const Effort& effort, std::uint32_t mem
       network_(network) {}
 
 std::vector<std::unique_ptr<Fabric>> Group::join_many(Rank first, std::uint32_t count) const {
-  return bench::join_many(first, count, [this](Rank rank) { return join(rank); });
+  std::vector<std::unique_ptr<Fabric>> fabrics(count);
+  std::vector<std::exception_ptr> failures(count);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          fabrics[i] = join(first + i);
+        } catch (...) {
+          failures[i] = std::current_exception();
+        }
+      });
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return fabrics;
 }
 
 std::string Group::address(const Fabric& fabric) const {

@@ -22,6 +22,10 @@
 ///       const auto bare = group.bare(me, fabric.get());
 namespace dunlin::bench {
 
+/// A group name that no other run uses, short enough for a group that others may join. It is made
+/// before the team forks.
+[[nodiscard]] std::string fresh_group();
+
 /// The options of the command line that concern this network.
 [[nodiscard]] app::FabricOptions options_on(const RealNetwork& network, const Effort& effort);
 
@@ -30,7 +34,8 @@ class Group : public app::TeamGroup {
   /// Before the team is forked. As many members as team() has processes, unless it is said.
   Group(const RealNetwork& network, const Effort& effort, std::uint32_t members = 0);
 
-  /// Several members in one process, to be polled by its one thread.
+  /// Several members in one process, to be polled by its one thread; joined by a thread each, as
+  /// each waits for the others. Throws what any of them threw.
   [[nodiscard]] std::vector<std::unique_ptr<Fabric>> join_many(Rank first,
                                                                std::uint32_t count) const;
   /// What members 0 and 1 of the team can do without Dunlin, at the address that the fabric of

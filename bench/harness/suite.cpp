@@ -16,6 +16,7 @@
 #include "output_file.hpp"
 #include "standard_output.hpp"
 #include "team/cores.hpp"
+#include "value_option.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -161,12 +162,9 @@ void add_options(CLI::App& command, SuiteOptions& options) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command.add_flag("--quick", options.effort.quick, "A hundredth of the work, to try things out");
-  command.add_option("--json", options.json_file, "Write one object a result")
-      ->check(app::not_empty())
-      ->type_name("FILE");
-  command.add_option("--plot", options.plot_folder, "Draw one SVG a figure (needs gnuplot)")
-      ->check(app::not_empty())
-      ->type_name("DIR");
+  app::add_text(command, "--json", options.json_file, "FILE", "Write one object a result");
+  app::add_text(command, "--plot", options.plot_folder, "DIR",
+                "Draw one SVG a figure (needs gnuplot)");
 }
 
 }  // namespace

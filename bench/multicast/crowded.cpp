@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include "bench/fabric/group.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
-#include "bench/table/nodes.hpp"
 #include "team/cores.hpp"
 
 /// What becomes of a group that has more members than the machine has cores.
@@ -14,11 +14,11 @@ constexpr double kGoal = 0.5;  // of the rate of two
 /// A round after one that does not count; appends what it gives.
 void measure(const Effort& effort, std::uint32_t members, std::size_t bytes,
              std::vector<double>& rates, std::string& note) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, members);
   const std::uint64_t messages = effort.scaled(bytes >= 10'000 ? 20'000 : 200'000);
-  Team team({.processes = members, .timeout = effort.timeout});
+  Team team(group.team(members));
   team.run([&](Member& me) {
-    Workload workload(me, join(group, me.size(), me.rank()), {.senders = members, .bytes = bytes});
+    Workload workload(me, group.join(me.rank()), {.senders = members, .bytes = bytes});
     alternate(me, 1, {[&] { return workload.round(messages, Wait::adaptive); }});
     if (me.rank() == 0) me.note(workload.told());
   });

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/clock.hpp"
 #include "bench/harness/folder.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
-#include "bench/table/nodes.hpp"
 #include "fabric/system.hpp"
 
 /// Durable messages, beside one process that appends the same bytes to a file and syncs it.
@@ -57,15 +57,15 @@ Load load_of(const Effort& effort, const Folder& folder, const std::string& name
 /// All send as fast as they can; the limit gets as many bytes with each sync as it had here.
 Result throughput(const Effort& effort, std::size_t bytes) {
   const Folder folder;
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group timed(real_network("shm"), effort, effort.members);
   const std::uint32_t messages = effort.scaled(bytes >= 10'000 ? 500 : 10'000);
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
     const std::string name = std::to_string(me.rank());
     std::uint64_t batch = 1;
     {
-      Workload workload(me, join(group, me.size(), me.rank()),
-                        load_of(effort, folder, name, bytes));
+      Workload workload(me, group.join(me.rank()), load_of(effort, folder, name, bytes));
       BareLog log(folder / ("bare" + name));
       BatchSize size;
       const auto bare = [&]() -> std::optional<double> {
@@ -84,8 +84,8 @@ Result throughput(const Effort& effort, std::size_t bytes) {
                  },
                  bare});
     }
-    note_timed(me, join(group + "-timed", me.size(), me.rank()),
-               load_of(effort, folder, name + "-timed", bytes), messages);
+    note_timed(me, timed.join(me.rank()), load_of(effort, folder, name + "-timed", bytes),
+               messages);
   });
   return compared({.params = {{"members", double(effort.members)},
                               {"bytes", double(bytes)},
@@ -99,14 +99,14 @@ Result throughput(const Effort& effort, std::size_t bytes) {
 std::vector<Result> latency(const Effort& effort) {
   constexpr std::size_t kBytes = 100;
   const Folder folder;
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, effort.members);
   const std::uint32_t trips = effort.quick ? 3 : 100;
   const Batches usual{.batches = trips, .per_batch = 1};
   const Batches rare{.batches = trips, .per_batch = 1, .quantile = 0.99};
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
     const std::string name = std::to_string(me.rank());
-    Workload workload(me, join(group, me.size(), me.rank()), load_of(effort, folder, name, kBytes));
+    Workload workload(me, group.join(me.rank()), load_of(effort, folder, name, kBytes));
     BareLog log(folder / ("bare" + name));
     const std::vector<std::byte> message(kBytes, std::byte{1});
     const auto bare = [&](const Batches& plan) -> std::optional<double> {

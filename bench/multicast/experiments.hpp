@@ -18,7 +18,4 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment simulated_view_change();
 [[nodiscard]] std::vector<Experiment> simulated_casts();
 
-/// All of `dunlin bench multicast`.
-[[nodiscard]] std::vector<Experiment> multicast_experiments();
-
 }  // namespace dunlin::bench

@@ -14,13 +14,13 @@
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/join.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/networks.hpp"
 #include "bench/fabric/simulated_members.hpp"
 #include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
 #include "bench/multicast/speaker.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/table/simulation.hpp"
 
 /// A member comes into a group whose members talk: how long that takes, how long the others pause,
@@ -56,8 +56,8 @@ JoinOptions on_tcp(const std::string& group, const std::string& rendezvous) {
 }
 
 std::unique_ptr<Fabric> found(const Case& of, const std::string& group, Rank rank) {
-  if (of.fabric == "shm") return join(group, of.members, rank);
-  JoinOptions options = on_tcp(group, "unix:" + group);
+  JoinOptions options = of.fabric == "shm" ? JoinOptions{.group = group, .silence_timeout_ms = 0}
+                                           : on_tcp(group, "unix:" + group);
   options.members = of.members;
   options.rank = rank;
   return join(options);
@@ -232,7 +232,7 @@ void come(Member& me, const Case& of, const std::string& group, double quiet_ns)
 std::vector<Result> measure(const Effort& effort, const Case& of) {
   std::array<std::vector<double>, 6> series;
   for (std::uint32_t i = 0; i < of.times; ++i) {
-    const std::string group = fresh_joinable_group();
+    const std::string group = fresh_group();
     const double quiet_ns = series[0].empty() ? kFirstQuietNs : series[0].back();
     Team team({.processes = of.members + 1, .timeout = effort.timeout});
     team.run([&](Member& me) {

@@ -1,8 +1,6 @@
 #include "bench/fabric/group.hpp"
-#include "bench/harness/bare.hpp"
 #include "bench/multicast/cast.hpp"
 #include "bench/multicast/experiments.hpp"
-#include "bench/table/nodes.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -70,37 +68,27 @@ Plans plans_of(const Effort& effort, const Batches& usual, std::uint32_t rare) {
           .rarest = {.batches = each, .per_batch = 1, .quantile = 0.999}};
 }
 
-std::vector<Result> on_shared_memory(const RealNetwork&, const Effort& effort) {
+std::vector<Result> latency(const RealNetwork& network, const Effort& effort) {
+  const bool shm = network.is_shm();
+  const std::uint32_t members = shm ? effort.members : 2;
   // Where members share cores, each step may cost a time slice.
-  const bool crowded = effort.members > 2;
-  const Plans plans =
-      plans_of(effort, effort.plan(crowded ? 20 : 100, crowded ? 20 : 200), crowded ? 400 : 20'000);
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
-  team.run([&](Member& me) {
-    Cast cast(me, join(group, me.size(), me.rank()), me.size());
-    play(me, effort, plans, cast, [&me](const Batches& plan) {
-      return bare::ping_pong(me, plan, bare::Spin::tight, kBytes);
-    });
-  });
-  return results_of(team, effort.members, "bare ping-pong",
-                    effort.members == 2 ? std::optional(kGoal) : std::nullopt);
-}
-
-std::vector<Result> over(const RealNetwork& network, const Effort& effort) {
-  const Plans plans = plans_of(effort, effort.plan(100, network.trips_per_batch), 5'000);
-  const Group group(network, effort, 2);
-  Team team(group.team(2));
+  const bool crowded = members > 2;
+  const Batches usual = effort.plan(crowded ? 20 : 100, crowded ? 20 : network.trips_per_batch);
+  const Plans plans = plans_of(effort, usual, crowded ? 400 : shm ? 20'000 : 5'000);
+  const Group group(network, effort, members);
+  Team team(group.team(members));
   team.run([&](Member& me) {
     auto joined = group.join(me.rank());
     const auto bare = group.bare(me, joined.get());
-    if (me.rank() == 0) me.note(group.description(*joined));
+    if (me.rank() == 0 && !shm) me.note(group.description(*joined));
     Cast cast(me, std::move(joined), me.size());
     play(me, effort, plans, cast,
          [&](const Batches& plan) { return bare->one_way(me, plan, kBytes); });
   });
-  std::vector<Result> results = results_of(team, 2, network.bare_name + ", one way", std::nullopt);
-  results.front().goal = ratio_goal(network.goals.own_delivery_ratio);
+  const std::optional<double> goal = shm && !crowded ? std::optional(kGoal) : std::nullopt;
+  std::vector<Result> results =
+      results_of(team, members, shm ? "bare ping-pong" : network.bare_name + ", one way", goal);
+  if (!shm) results.front().goal = ratio_goal(network.goals.own_delivery_ratio);
   results.front().note = team.note();
   return results;
 }
@@ -111,7 +99,7 @@ Experiment cast_latency(const RealNetwork& network) {
   return {.name = "latency",
           .title = "from a message of 8 bytes to its delivery, in a group that is idle but for it",
           .fabric = network.name,
-          .run = on_network(network, network.is_shm() ? on_shared_memory : over)};
+          .run = on_network(network, latency)};
 }
 
 }  // namespace dunlin::bench

@@ -5,7 +5,6 @@
 #include "bench/multicast/cast.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
-#include "bench/table/nodes.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -32,23 +31,23 @@ Result result_of(const Setting& setting, std::size_t bytes, const Effort& effort
 }
 
 std::vector<Result> measure(const Effort& effort, const Setting& setting, std::size_t bytes) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group timed(real_network("shm"), effort, effort.members);
   const std::uint64_t messages = effort.scaled(bytes >= 100'000  ? 2'000
                                                : bytes >= 10'000 ? 20'000
                                                : bytes >= 1'000  ? 100'000
                                                                  : 400'000);
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
     BareStream bare(me, setting.senders, bytes, kRingBytes);
     {
-      Cast cast(me, join(group, me.size(), me.rank()), setting.senders);
+      Cast cast(me, group.join(me.rank()), setting.senders);
       alternate(me, effort.rounds,
                 {[&] { return bare.round(messages); },
                  [&] { return cast.stream(cast.ordered(), bytes, messages, setting.senders); },
                  [&] { return cast.stream(cast.unordered(), bytes, messages, setting.senders); }});
     }
-    note_timed(me, join(group + "-timed", me.size(), me.rank()),
-               {.senders = setting.senders, .bytes = bytes}, messages);
+    note_timed(me, timed.join(me.rank()), {.senders = setting.senders, .bytes = bytes}, messages);
   });
   std::vector<Result> results{result_of(setting, bytes, effort, "ordered"),
                               result_of(setting, bytes, effort, "unordered")};

@@ -4,10 +4,10 @@
 
 #include <dunlin/limits.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/multicast/bare_stream.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/workload.hpp"
-#include "bench/table/nodes.hpp"
 
 /// What windows, subgroups, delays and upcalls do to the throughput on shared memory.
 namespace dunlin::bench {
@@ -20,19 +20,20 @@ struct Case {
 };
 
 Result measure(const Effort& effort, const Case& of) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group timed(real_network("shm"), effort, effort.members);
   const std::uint64_t messages = effort.scaled(static_cast<std::uint32_t>(of.messages));
   const Load& load = of.load;
   const std::uint32_t speakers = load.delay_ns == Load::kSilent ? load.undelayed() : load.senders;
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
     BareStream bare(me, speakers, load.bytes, load.ring_bytes);
     {
-      Workload workload(me, join(group, me.size(), me.rank()), load);
+      Workload workload(me, group.join(me.rank()), load);
       alternate(me, effort.rounds,
                 {[&] { return bare.round(messages); }, [&] { return workload.round(messages); }});
     }
-    note_timed(me, join(group + "-timed", me.size(), me.rank()), load, messages);
+    note_timed(me, timed.join(me.rank()), load, messages);
   });
   Params params = of.params;
   params.insert(params.begin(), {"members", double(effort.members)});

@@ -10,12 +10,12 @@
 
 #include <dunlin/fabric/sim.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/fabric/simulated_members.hpp"
 #include "bench/harness/turns.hpp"
 #include "bench/multicast/experiments.hpp"
 #include "bench/multicast/patience.hpp"
 #include "bench/multicast/speaker.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/table/simulation.hpp"
 
 /// How long a group stands still when a member ends.
@@ -42,9 +42,9 @@ struct Scene {
 
 enum class End : std::uint8_t { killed, leaves };
 
-void live(Member& me, const std::string& group, End end) {
+void live(Member& me, const Group& group, End end) {
   Scene& scene = *reinterpret_cast<Scene*>(me.arena().data());
-  const auto fabric = join(group, me.size(), me.rank());
+  const auto fabric = group.join(me.rank());
   Speaker speaker(*fabric);
   if (me.rank() == kVictim) {
     for (Patience patience; speaker.delivered() < kWarmUp;) patience.after(speaker.poll() > 0);
@@ -80,10 +80,10 @@ std::vector<Result> after(End end, const Effort& effort) {
   const bool killed = end == End::killed;
   std::array<std::vector<double>, 3> series;
   for (std::uint32_t i = 0; i < times; ++i) {
-    const std::string group = fresh_group();
-    Team team({.processes = kMembers,
-               .timeout = effort.timeout,
-               .doomed = killed ? std::optional(kVictim) : std::nullopt});
+    const Group group(real_network("shm"), effort, kMembers);
+    TeamOptions options = group.team(kMembers);
+    if (killed) options.doomed = kVictim;
+    Team team(options);
     team.run([&](Member& me) { live(me, group, end); });
     for (std::uint32_t j = 0; j < series.size(); ++j)
       series.at(j).push_back(team.series(j).front());

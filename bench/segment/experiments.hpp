@@ -20,7 +20,4 @@ namespace dunlin::bench {
 /// The published figures, and 1,000 members.
 [[nodiscard]] std::vector<Experiment> simulated_segments();
 
-/// All of `dunlin bench segment`.
-[[nodiscard]] std::vector<Experiment> segment_experiments();
-
 }  // namespace dunlin::bench

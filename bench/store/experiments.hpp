@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
@@ -32,8 +30,5 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment store_latency();
 /// The published setting of DrTM-KV in virtual time, and what a call costs among many members.
 [[nodiscard]] Experiment simulated_store();
-
-/// All of `dunlin bench store`.
-[[nodiscard]] std::vector<Experiment> store_experiments();
 
 }  // namespace dunlin::bench

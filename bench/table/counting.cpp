@@ -94,10 +94,10 @@ std::vector<Result> count_together(const RealNetwork& network, const Effort& eff
 /// Rounds a second of processes that share the cores; each call adds one to the team's series 0.
 void crowded_round(Team& team, const Effort& effort, std::uint32_t processes,
                    std::uint64_t rounds) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, processes);
   const auto timeout = static_cast<std::uint32_t>(effort.timeout.count());
   team.run([&](Member& me) {
-    const auto fabric = join(group, processes, me.rank());
+    const auto fabric = group.join(me.rank());
     Table<Row> table(fabric);
     connect(me, table);
     count_in_step(table);

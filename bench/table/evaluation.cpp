@@ -1,5 +1,6 @@
 #include <dunlin/fabric/sim.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/bare.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
@@ -20,10 +21,10 @@ template <class Make>
 Result rate_of(const Effort& effort, std::uint32_t nodes, Params params, std::optional<Goal> goal,
                Make make) {
   const Batches plan = effort.plan(200, 5'000);
-  const std::string group = fresh_group();
-  Team team({.processes = 1, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, nodes);
+  Team team(group.team(1));
   team.run([&](Member& me) {
-    const auto fabrics = join_many(group, nodes, 0, nodes);
+    const auto fabrics = group.join_many(0, nodes);
     const auto tables = tables_of<Row>(fabrics);
     for (const auto& table : tables) {
       table->mine().a = 1;

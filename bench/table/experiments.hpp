@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "bench/fabric/networks.hpp"
 #include "bench/harness/experiment.hpp"
 
@@ -26,8 +24,5 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment simulated_gigabit();
 [[nodiscard]] Experiment simulated_complexity();
 [[nodiscard]] Experiment simulated_row_size();
-
-/// All of `dunlin bench table`.
-[[nodiscard]] std::vector<Experiment> table_experiments();
 
 }  // namespace dunlin::bench

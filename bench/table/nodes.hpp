@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,7 +12,7 @@
 
 #include "bench/harness/turns.hpp"
 
-/// Nodes on shared memory for a team to measure with.
+/// The tables of a team's members.
 namespace dunlin::bench {
 
 /// The rows 1 to `last`.
@@ -22,22 +21,6 @@ namespace dunlin::bench {
   std::iota(rows.begin(), rows.end(), 1U);
   return rows;
 }
-
-/// A group name that no other run uses; made before the team forks.
-[[nodiscard]] std::string fresh_group();
-/// Short enough for a group that others may join.
-[[nodiscard]] std::string fresh_joinable_group();
-
-/// Node `rank` of `members`; returns when all are there. Nobody counts as failed for being silent:
-/// while the bare limit has its turn, nobody polls.
-[[nodiscard]] std::unique_ptr<Fabric> join(const std::string& group, std::uint32_t members,
-                                           std::uint32_t rank);
-
-/// Nodes `first` to `first + count - 1`, all in this process, to be polled by its one thread.
-[[nodiscard]] std::vector<std::unique_ptr<Fabric>> join_many(const std::string& group,
-                                                             std::uint32_t members,
-                                                             std::uint32_t first,
-                                                             std::uint32_t count);
 
 /// From now on this process cannot go on without its peers.
 template <class Row>

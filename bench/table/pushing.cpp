@@ -17,10 +17,10 @@ struct Row {
 /// What a push costs its caller: to `peers` of 15, with and without waiting until it is placed.
 std::vector<Result> push_to(const Effort& effort, std::uint32_t peers) {
   const Batches plan = effort.plan(200, 500);
-  const std::string group = fresh_group();
-  Team team({.processes = 1, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, kNodes);
+  Team team(group.team(1));
   team.run([&](Member& me) {
-    const auto fabrics = join_many(group, kNodes, 0, kNodes);
+    const auto fabrics = group.join_many(0, kNodes);
     const auto tables = tables_of<Row>(fabrics);
     connect(me, tables);
     Table<Row>& table = *tables[0];

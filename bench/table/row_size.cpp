@@ -1,3 +1,4 @@
+#include "bench/fabric/group.hpp"
 #include "bench/harness/bare.hpp"
 #include "bench/table/experiments.hpp"
 #include "bench/table/nodes.hpp"
@@ -10,10 +11,10 @@ template <std::size_t N>
 Result with_row_of(const Effort& effort) {
   constexpr std::size_t kBytes = N * sizeof(std::int32_t);
   const Batches plan = effort.plan(100, 100);
-  const std::string group = fresh_group();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort);
+  Team team(group.team());
   team.run([&](Member& me) {
-    const auto fabric = join(group, 2, me.rank());
+    const auto fabric = group.join(me.rank());
     PingPong<N> dunlin(me, *fabric);
     connect(me, dunlin.table());
     // The bare flag counts as the last of the bytes.

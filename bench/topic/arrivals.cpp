@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/statistics.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -52,11 +52,11 @@ std::optional<double> first_sample(TopicNode& node, std::uint64_t& number, std::
 }
 
 std::vector<Result> creation(const Effort& effort) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, 2);
   const std::uint32_t topics = effort.scaled(200);
-  Team team({.processes = 2, .timeout = effort.timeout});
+  Team team(group.team(2));
   team.run([&](Member& me) {
-    TopicNode node(me, join(group, me.size(), me.rank()));
+    TopicNode node(me, group.join(me.rank()));
     std::uint64_t number = 0;
     alternate(me, effort.rounds, {[&] { return first_sample(node, number, topics); }});
   });
@@ -151,11 +151,11 @@ std::optional<double> pause(TopicNode& node, MeasuredTopic<Small>& live, std::ui
 }
 
 std::vector<Result> pause_of_others(const Effort& effort) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, 2);
   const std::uint32_t changes = effort.scaled(200);
-  Team team({.processes = 2, .timeout = effort.timeout});
+  Team team(group.team(2));
   team.run([&](Member& me) {
-    TopicNode node(me, join(group, me.size(), me.rank()));
+    TopicNode node(me, group.join(me.rank()));
     const auto live = make_topics<Small>(node, "live", 1, measured_qos(pubsub::Level::atomic), 1);
     alternate(me, effort.rounds,
               {[&] { return pause(node, *live.front(), changes, false); },
@@ -210,13 +210,13 @@ class Visitor {
 
 /// Two processes, and three members: the third one is in the second one's thread.
 std::vector<Result> late_readers(const Effort& effort) {
-  const std::string group = fresh_group();
+  const Group group(real_network("shm"), effort, 3);
   const std::uint64_t samples = effort.scaled(50'000) + kKept;
   pubsub::TopicQos qos = measured_qos(Level::volatile_storage);
   qos.max_samples = kKept;
-  Team team({.processes = 2, .timeout = effort.timeout});
+  Team team(group.team(2));
   team.run([&](Member& me) {
-    auto fabrics = join_many(group, 3, me.rank(), me.rank() == 0 ? 1 : 2);
+    auto fabrics = group.join_many(me.rank(), me.rank() == 0 ? 1 : 2);
     TopicNode node(me, std::move(fabrics.front()));
     std::unique_ptr<TopicNode> late;
     std::unique_ptr<Visitor> visitor;

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/program.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/topic/roudi.hpp"
 
 namespace dunlin::bench {

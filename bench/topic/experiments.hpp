@@ -25,7 +25,4 @@ namespace dunlin::bench {
 [[nodiscard]] std::vector<Experiment> dds_peers(const RealNetwork& network);
 [[nodiscard]] Experiment simulated_topics();
 
-/// All of `dunlin bench topic`.
-[[nodiscard]] std::vector<Experiment> topic_experiments();
-
 }  // namespace dunlin::bench

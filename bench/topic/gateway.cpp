@@ -12,8 +12,8 @@
 #include <dunlin/join.hpp>
 #include <dunlin/run.hpp>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/folder.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/topic/cyclone.hpp"
 #include "bench/topic/dds_program.hpp"
 #include "bench/topic/experiments.hpp"
@@ -178,7 +178,7 @@ template <std::size_t Bytes>
 void measure(const Effort& effort, std::vector<Result>& results) {
   const Batches plan = effort.plan(50, 20);
   const std::uint64_t samples = effort.scaled(Bytes >= 10'000 ? 10'000 : 50'000);
-  const std::string group = fresh_joinable_group();
+  const std::string group = fresh_group();
   const Folder folder;
   Team team({.processes = 2, .timeout = effort.timeout});
   team.run([&](Member& me) {

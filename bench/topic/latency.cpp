@@ -1,6 +1,6 @@
 #include <array>
 
-#include "bench/table/nodes.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -21,11 +21,12 @@ std::vector<Result> latency(const Effort& effort) {
   const std::array rows{Row{"median", effort.plan(crowded ? 20 : 100, crowded ? 20 : 200)},
                         Row{"99 %", {.batches = trips, .per_batch = 1, .quantile = 0.99}},
                         Row{"99.9 %", {.batches = trips, .per_batch = 1, .quantile = 0.999}}};
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group of_topics(real_network("shm"), effort, effort.members);
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
-    Cast cast(me, join(group, me.size(), me.rank()), me.size());
-    TopicNode node(me, join(group + "-topics", me.size(), me.rank()));
+    Cast cast(me, group.join(me.rank()), me.size());
+    TopicNode node(me, of_topics.join(me.rank()));
     const auto topics = make_topics<Blob<kBytes>>(node, "atomic", 1,
                                                   measured_qos(pubsub::Level::atomic), me.size());
     std::vector<Contender> contenders;

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "bench/table/nodes.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -19,12 +19,13 @@ std::vector<Result> measure_topics(const Effort& effort, std::uint32_t count,
   const std::uint64_t samples = effort.scaled(200'000);
   pubsub::TopicQos qos = measured_qos(pubsub::Level::atomic);
   qos.ring_bytes = kSmallRing;
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group of_many(real_network("shm"), effort, effort.members);
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
-    TopicNode lonely(me, join(group, me.size(), me.rank()));
+    TopicNode lonely(me, group.join(me.rank()));
     const Topics one = make_topics<Small>(lonely, "only", 1, qos, 1);
-    TopicNode node(me, join(group + "-many", me.size(), me.rank()));
+    TopicNode node(me, of_many.join(me.rank()));
     const double start = now_ns();
     pubsub::TopicQos qos_of_many = qos;
     qos_of_many.order = order;
@@ -75,10 +76,10 @@ std::vector<Result> types(const Effort& effort) {
   const std::uint64_t samples = effort.scaled(200'000);
   const Batches plan = effort.plan(100, 200);
   const auto qos = measured_qos(pubsub::Level::atomic);
-  const std::string group = fresh_group();
-  Team team({.processes = 2, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, 2);
+  Team team(group.team(2));
   team.run([&](Member& me) {
-    TopicNode node(me, join(group, me.size(), me.rank()));
+    TopicNode node(me, group.join(me.rank()));
     const auto plain = make_topics<Plain>(node, "plain", 1, qos, 2);
     const auto encoded = make_topics<Encoded>(node, "encoded", 1, qos, 2);
     alternate(me, effort.rounds,

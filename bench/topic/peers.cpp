@@ -9,7 +9,6 @@
 #include <dunlin/error.hpp>
 
 #include "bench/fabric/group.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/topic/dds_peers.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"

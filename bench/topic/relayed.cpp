@@ -2,11 +2,12 @@
 #include <cstring>
 #include <string>
 
+#include <dunlin/join.hpp>
 #include <dunlin/relay.hpp>
 #include <dunlin/relay/relay.hpp>
 
 #include "bench/fabric/bare.hpp"
-#include "bench/table/nodes.hpp"
+#include "bench/fabric/group.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -22,7 +23,8 @@ class RelayedPair {
  public:
   RelayedPair(Member& me, const std::string& group, const std::string& secret) : me_(me) {
     if (me.rank() == 0) {
-      node_ = std::make_unique<TopicNode>(me, join(group, 1, 0));
+      node_ = std::make_unique<TopicNode>(
+          me, dunlin::join({.group = group, .members = 1, .rank = 0, .silence_timeout_ms = 0}));
       relay_ = std::make_unique<relay::Relay>(node_->participant(),
                                               relay::RelayOptions{.secret = secret});
     }

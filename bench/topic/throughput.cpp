@@ -1,9 +1,9 @@
 #include <filesystem>
 #include <string>
 
+#include "bench/fabric/group.hpp"
 #include "bench/harness/folder.hpp"
 #include "bench/multicast/workload.hpp"
-#include "bench/table/nodes.hpp"
 #include "bench/topic/experiments.hpp"
 #include "bench/topic/measured_topic.hpp"
 
@@ -19,11 +19,12 @@ constexpr std::uint32_t kMostWithGoal = 4;  // members
 template <std::size_t Bytes>
 void measure_stream(const Effort& effort, std::uint32_t full, std::vector<Result>& results) {
   const std::uint64_t samples = effort.scaled(full);
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group of_topics(real_network("shm"), effort, effort.members);
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
-    Cast cast(me, join(group, me.size(), me.rank()), 1);
-    TopicNode node(me, join(group + "-topics", me.size(), me.rank()));
+    Cast cast(me, group.join(me.rank()), 1);
+    TopicNode node(me, of_topics.join(me.rank()));
     const auto topics_of = [&](Level level) {
       return make_topics<Blob<Bytes>>(node, std::string(describe(level)), 1, measured_qos(level),
                                       1);
@@ -76,18 +77,19 @@ template <std::size_t Bytes>
 Result measure_logged(const Effort& effort, std::uint32_t full) {
   const std::uint64_t samples = effort.scaled(full);
   const Folder folder;
-  const std::string group = fresh_group();
-  Team team({.processes = effort.members, .timeout = effort.timeout});
+  const Group group(real_network("shm"), effort, effort.members);
+  const Group of_topics(real_network("shm"), effort, effort.members);
+  Team team(group.team(effort.members));
   team.run([&](Member& me) {
     const std::string name = std::to_string(me.rank());
     std::filesystem::create_directory(folder / ("topic" + name));
     Workload workload(
-        me, join(group, me.size(), me.rank()),
+        me, group.join(me.rank()),
         {.senders = 1, .bytes = Bytes, .log_directory = folder / ("multicast" + name)});
     pubsub::ParticipantOptions options{.log_directory = folder / ("topic" + name)};
     for (std::uint32_t rank = 0; rank < me.size(); ++rank)
       options.log_founders.push_back(std::to_string(rank));  // members without names
-    TopicNode node(me, join(group + "-topics", me.size(), me.rank()), options);
+    TopicNode node(me, of_topics.join(me.rank()), options);
     const auto topics = make_topics<Blob<Bytes>>(node, "logged", 1, measured_qos(Level::logged), 1);
     alternate(me, effort.rounds,
               {[&] { return workload.round(samples); },

@@ -63,7 +63,6 @@ class Session {
 
   [[nodiscard]] std::uint64_t owner() const noexcept { return options_.owner; }
   [[nodiscard]] std::uint64_t served() const noexcept { return replies_; }
-  [[nodiscard]] std::size_t locks_held() const noexcept { return locks_.size(); }
 
  private:
   enum class State : std::uint8_t { idle, running, held_back };

@@ -1,18 +1,14 @@
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <ostream>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "bench/container/experiments.hpp"
-#include "bench/fabric/experiments.hpp"
-#include "bench/multicast/experiments.hpp"
-#include "bench/segment/experiments.hpp"
-#include "bench/store/experiments.hpp"
 #include "bench/suites.hpp"
-#include "bench/table/experiments.hpp"
-#include "bench/topic/experiments.hpp"
 
 namespace dunlin::bench {
 
@@ -63,15 +59,19 @@ std::string name_of(const testing::TestParamInfo<Experiment>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Container, EveryFigure, testing::ValuesIn(container_experiments()),
+std::vector<Experiment> figures_of(std::string_view suite) {
+  return std::ranges::find(suites(), suite, &Suite::name)->experiments();
+}
+
+INSTANTIATE_TEST_SUITE_P(Container, EveryFigure, testing::ValuesIn(figures_of("container")),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(fabric_experiments()), name_of);
-INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(multicast_experiments()),
+INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(figures_of("fabric")), name_of);
+INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(figures_of("multicast")),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(segment_experiments()), name_of);
-INSTANTIATE_TEST_SUITE_P(Store, EveryFigure, testing::ValuesIn(store_experiments()), name_of);
-INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(table_experiments()), name_of);
-INSTANTIATE_TEST_SUITE_P(Topic, EveryFigure, testing::ValuesIn(topic_experiments()), name_of);
+INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(figures_of("segment")), name_of);
+INSTANTIATE_TEST_SUITE_P(Store, EveryFigure, testing::ValuesIn(figures_of("store")), name_of);
+INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(figures_of("table")), name_of);
+INSTANTIATE_TEST_SUITE_P(Topic, EveryFigure, testing::ValuesIn(figures_of("topic")), name_of);
 
 TEST(Figures, HaveNamesOfTheirOwnOnEachFabric) {
   for (const Suite& suite : suites()) {
