@@ -129,7 +129,7 @@ struct GrowthOnStores : test::OnStores {
   }
   std::uint64_t splits() {
     std::uint64_t all = 0;
-    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).statistics().splits;
+    for (Rank rank = 0; rank < cluster->size(); ++rank) all += at(rank).counters().at("splits");
     return all;
   }
 };
@@ -296,7 +296,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
       auto put = cluster[1].put(key, "value");
       ASSERT_EQ(cluster.end_of(put), Status::ok);
     }
-    ASSERT_EQ(cluster[0].statistics().splits, 0U);
+    ASSERT_EQ(cluster[0].counters().at("splits"), 0U);
     const std::uint64_t now_ns = cluster[1].fabric().now_ns();
     ASSERT_LT(now_ns + 12'000, wakes_ns);
     cluster.world.run_for(wakes_ns - now_ns - 10'000 + delay_ns);
@@ -305,7 +305,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
       cluster[1].get(gets.emplace_back(cluster[1]), key);
     std::uint64_t splits = 0;
     ASSERT_TRUE(cluster.until([&] {
-      splits = cluster[0].statistics().splits;
+      splits = cluster[0].counters().at("splits");
       return std::all_of(gets.begin(), gets.end(), [](const auto& get) { return get.finished(); });
     }));
     if (splits > 0) ++split_meanwhile;
@@ -336,7 +336,7 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
       last = cluster.end_of(put);
     }
   ASSERT_EQ(last, Status::no_room);
-  ASSERT_EQ(cluster[0].statistics().splits, 0U);
+  ASSERT_EQ(cluster[0].counters().at("splits"), 0U);
   cluster.world.run_for(2'000'000);
   for (const std::size_t bytes : {60U, 300U, 700U, 6'000U}) {
     auto put = cluster[0].put(std::uint64_t{bytes}, std::string(bytes, 'h'));
@@ -382,7 +382,7 @@ TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
     store.poll();
   }
   is_done = true;
-  EXPECT_GT(store.statistics().splits, kNew / 10);
+  EXPECT_GT(store.counters().at("splits"), kNew / 10);
   reader.join();
 }
 

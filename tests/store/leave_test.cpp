@@ -47,7 +47,7 @@ TEST(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     expect_all(mortals, 1, expected);  // the locations are cached
     auto leave = mortals.at(leaves).leave();
     EXPECT_EQ(mortals.end_of(leave), Status::ok);
-    EXPECT_GT(mortals.at(leaves).statistics().keys_moved, 0U);
+    EXPECT_GT(mortals.at(leaves).counters().at("keys_moved"), 0U);
     EXPECT_EQ(mortals.at(leaves).statistics().keys, 0U);
     EXPECT_EQ(mortals.at(leaves).statistics().value_bytes, 0U);
     for (const Rank by : {Rank{1}, leaves}) expect_all(mortals, by, expected);  // also as a client

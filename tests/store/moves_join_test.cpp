@@ -85,7 +85,7 @@ TEST(StoreMovesJoin, AMemberTakesBothRolesOfHalfThePositions) {
   }
   EXPECT_EQ(members.take_keys(kLate), Status::ok);
   Rank gave = 0;
-  while (gave < kFounders - 1 && members.at(gave).store.statistics().keys_moved == 0) ++gave;
+  while (gave < kFounders - 1 && members.at(gave).store.counters().at("keys_moved") == 0) ++gave;
   EXPECT_EQ(before.at(gave), *std::ranges::max_element(before));
   for (Rank rank = 0; rank < kFounders; ++rank)
     if (rank != gave) {
@@ -132,7 +132,7 @@ TEST(StoreMovesJoin, TheMemberLeavesAgainAndSoDoesAHome) {
   members.expect_all(2);
   // The rest of the home follows what it has given.
   Rank gave = 0;
-  while (gave < 2 && members.at(gave).store.statistics().keys_moved == 0) ++gave;
+  while (gave < 2 && members.at(gave).store.counters().at("keys_moved") == 0) ++gave;
   EXPECT_EQ(remote::describe(members.leave(gave)), "done");
   EXPECT_EQ(members.keys_at(gave), 0U);
   const Rank by = gave == 0 ? 1 : 0;
@@ -156,7 +156,7 @@ TEST(StoreMovesJoin, AHomeThatHasGivenKeysLeaves) {
     members.join(kLate);
     EXPECT_EQ(members.take_keys(kLate), Status::ok);
     Rank gave = 0;
-    while (gave < 2 && members.at(gave).store.statistics().keys_moved == 0) ++gave;
+    while (gave < 2 && members.at(gave).store.counters().at("keys_moved") == 0) ++gave;
     EXPECT_EQ(remote::describe(members.leave(gave)), "done");
     EXPECT_EQ(members.keys_at(gave), 0U);
     for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
@@ -177,7 +177,7 @@ TEST(StoreMovesJoin, LeaveWaitsForKeysThatAreBeingTaken) {
   auto take = members.at(kLate).store.take_keys();
   members.world.run_until([&] { return members.keys_at(kLate) > 0; }, 1'000'000'000);
   Rank gives = 0;
-  while (gives < 2 && members.at(gives).store.statistics().keys_moved == 0) ++gives;
+  while (gives < 2 && members.at(gives).store.counters().at("keys_moved") == 0) ++gives;
   auto leave = members.at(gives).store.leave();
   EXPECT_EQ(remote::describe(members.end_of(take)), "done");
   EXPECT_EQ(remote::describe(members.end_of(leave)), "done");
@@ -219,11 +219,11 @@ TEST(StoreMovesJoin, IndexesGrowAfterwards) {
   members.fill(20);
   members.join(kLate);
   EXPECT_EQ(members.take_keys(kLate), Status::ok);
-  const std::uint64_t late_splits = members.at(kLate).store.statistics().splits;
+  const std::uint64_t late_splits = members.at(kLate).store.counters().at("splits");
   for (int key = 20; key < 300; ++key)
     members.put(static_cast<Rank>(key % 4), name_of(key), members.expected[name_of(key)] = "later");
   members.world.run_for(30'000'000);
-  EXPECT_GT(members.at(kLate).store.statistics().splits, late_splits) << "STO-10";
+  EXPECT_GT(members.at(kLate).store.counters().at("splits"), late_splits) << "STO-10";
   for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
   members.world.crash(kLate);
   members.expect_gets(1);

@@ -36,7 +36,7 @@ TEST(StoreMoves, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     members.expect_all(1, "STO-M1");  // the locations are cached
     EXPECT_EQ(remote::describe(members.leave(leaves)), "done");
     std::erase(homes, leaves);
-    EXPECT_GT(members.at(leaves).statistics().keys_moved, 0U);
+    EXPECT_GT(members.at(leaves).counters().at("keys_moved"), 0U);
     EXPECT_EQ(members.at(leaves).statistics().keys, 0U);
     EXPECT_EQ(members.at(leaves).statistics().value_bytes, 0U);
     for (const Rank by : {Rank{1}, leaves, Rank{5}}) members.expect_all(by, "STO-M1");
@@ -52,7 +52,7 @@ TEST(StoreMoves, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     if (HasFailure()) return;
   }
   EXPECT_EQ(members.leave(1), Status::not_allowed) << "one home has no second copies";
-  EXPECT_EQ(members.at(1).statistics().keys_moved, 0U);
+  EXPECT_EQ(members.at(1).counters().at("keys_moved"), 0U);
   members.expect_all(5, "STO-M1");
   members.world.crash(4);
   members.expect_all(1, "STO-C1");
