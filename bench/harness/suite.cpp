@@ -113,7 +113,7 @@ void check(const SuiteOptions& options, const std::vector<const Experiment*>& se
     throw app::BadInput("--profile: none of the figures that were asked for is simulated");
   }
   if (!options.json_file.empty()) app::demand_writable({"--json", options.json_file});
-  if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
+  if (!options.report_file.empty()) app::demand_writable({"--report", options.report_file});
 }
 
 std::string names_over_fabrics(const std::vector<const Experiment*>& selected) {
@@ -160,9 +160,9 @@ void add_options(CLI::App& command, SuiteOptions& options) {
   command.add_option("--json", options.json_file, "Write one object a result")
       ->check(app::not_empty())
       ->type_name("FILE");
-  command.add_option("--plot", options.plot_folder, "Draw one SVG a figure (needs gnuplot)")
+  command.add_option("--report", options.report_file, "Write one self-contained page to FILE")
       ->check(app::not_empty())
-      ->type_name("DIR");
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
   if (cluster.host() != 0) return;
   say(summary(findings));
   if (!options.json_file.empty()) app::write_file(options.json_file, json_report(findings));
-  if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);
+  if (!options.report_file.empty()) app::write_file(options.report_file, html_report(findings));
 }
 
 }  // namespace dunlin::bench
