@@ -28,7 +28,7 @@ checker_packages=(golang-go ca-certificates) # builds the checker of linearizabi
 # What boots a kernel with RDMA devices, and what runs in there.
 machine_packages=(qemu-system-x86 busybox-static kmod cpio xz-utils binutils make gcc-12
   ibverbs-providers iproute2)
-bench_packages=(openmpi-bin libopenmpi-dev gnuplot-nox liblmdb-dev libfastrtps-dev cyclonedds-tools)
+bench_packages=(openmpi-bin libopenmpi-dev liblmdb-dev libfastrtps-dev cyclonedds-tools)
 
 topohub_data=build/topohub # a link into build/venv
 

@@ -119,10 +119,10 @@ void run_relay(const RelayCommandOptions& options) {
     signal = attendant.signal();
     if (signal == nullptr) throw Error(group.why_ended());
     relay.close();
-    const relay::RelayCounters counters = relay.counters();
+    const auto counters = relay.counters();
     say(fmt::format(
         "{}: ends because of {}, after {} connections, {} samples published, {} delivered\n", name,
-        signal, counters.accepted, counters.published, counters.delivered));
+        signal, counters.at("accepted"), counters.at("published"), counters.at("delivered")));
   }
   cast::leave(group, name, signals);
 }

@@ -13,9 +13,9 @@
 
 #include "cluster/cluster.hpp"
 #include "output_file.hpp"
+#include "report/page.hpp"
 #include "routing/json_output.hpp"
 #include "routing/print.hpp"
-#include "routing/report.hpp"
 #include "routing/run.hpp"
 #include "standard_output.hpp"
 #include "text.hpp"
@@ -217,7 +217,8 @@ void run_routing(const Options& options) {
   });
   if (cluster.host() > 0) return;
   if (!options.json_file.empty()) write_file(options.json_file, to_json(runs, 1) + "\n");
-  if (!options.report_file.empty()) write_file(options.report_file, html_report(runs));
+  if (!options.report_file.empty())
+    write_file(options.report_file, report_page("routing", to_json(runs, -1)));
   demand_agreement(runs);
 }
 

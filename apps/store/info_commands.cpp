@@ -1,4 +1,5 @@
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,10 +100,12 @@ using Figures = std::vector<std::pair<std::string, std::string>>;
 
 std::string text(std::uint64_t number) { return fmt::format("{}", number); }
 
-std::string figure(const Figures& figures, std::string_view name) {
-  for (const auto& [one, value] : figures)
-    if (one == name) return value;
-  return "0";
+/// What the store tells, by name.
+using Told = std::map<std::string, std::string>;
+
+std::string figure(const Told& store, const std::string& name) {
+  const auto found = store.find(name);
+  return found == store.end() ? "0" : found->second;
 }
 
 std::string human(std::string_view bytes) {
@@ -111,7 +114,7 @@ std::string human(std::string_view bytes) {
   return fmt::format("{:.2f}M", static_cast<double>(number) / (1 << 20));
 }
 
-Figures server(Service& service, const Figures&) {
+Figures server(Service& service, const Told&) {
   const std::uint64_t uptime_s = (service.values().unix_ms() - service.started_ms()) / 1'000;
   return {{"redis_version", std::string(kRedisVersion)},
           {"redis_mode", "standalone"},
@@ -126,13 +129,13 @@ Figures server(Service& service, const Figures&) {
           {"uptime_in_days", text(uptime_s / 86'400)}};
 }
 
-Figures clients(Service& service, const Figures&) {
+Figures clients(Service& service, const Told&) {
   return {{"connected_clients", text(service.counters().clients)},
           {"maxclients", text(kMaxClients)},
           {"blocked_clients", "0"}};
 }
 
-Figures memory(Service&, const Figures& store) {
+Figures memory(Service&, const Told& store) {
   const std::string used = figure(store, "used_memory");
   const std::string most = figure(store, "maxmemory");
   return {{"used_memory", used},
@@ -143,7 +146,7 @@ Figures memory(Service&, const Figures& store) {
 }
 
 /// Nothing is kept on a disk.
-Figures persistence(Service&, const Figures&) {
+Figures persistence(Service&, const Told&) {
   return {{"loading", "0"},
           {"rdb_changes_since_last_save", "0"},
           {"rdb_bgsave_in_progress", "0"},
@@ -152,7 +155,7 @@ Figures persistence(Service&, const Figures&) {
           {"aof_rewrite_in_progress", "0"}};
 }
 
-Figures statistics(Service& service, const Figures& store) {
+Figures statistics(Service& service, const Told& store) {
   const ServiceCounters& counters = service.counters();
   return {{"total_connections_received", text(counters.connections)},
           {"rejected_connections", text(counters.rejected)},
@@ -162,11 +165,11 @@ Figures statistics(Service& service, const Figures& store) {
           {"evicted_keys", figure(store, "evicted_keys")}};
 }
 
-Figures replication(Service&, const Figures&) {
+Figures replication(Service&, const Told&) {
   return {{"role", "master"}, {"connected_slaves", "0"}, {"master_repl_offset", "0"}};
 }
 
-Figures processor(Service&, const Figures&) {
+Figures processor(Service&, const Told&) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
@@ -175,10 +178,10 @@ Figures processor(Service&, const Figures&) {
   return {{"used_cpu_sys", seconds(usage.ru_stime)}, {"used_cpu_user", seconds(usage.ru_utime)}};
 }
 
-Figures cluster(Service&, const Figures&) { return {{"cluster_enabled", "0"}}; }
+Figures cluster(Service&, const Told&) { return {{"cluster_enabled", "0"}}; }
 
 /// The keys of this member; a database without keys has no line.
-Figures keyspace(Service&, const Figures& store) {
+Figures keyspace(Service&, const Told& store) {
   const std::string keys = figure(store, "keys");
   if (keys == "0") return {};
   return {{"db0", fmt::format("keys={},expires=0,avg_ttl=0", keys)}};
@@ -186,10 +189,10 @@ Figures keyspace(Service&, const Figures& store) {
 
 struct Section {
   std::string_view name;
-  Figures (*figures)(Service& service, const Figures& store);
+  Figures (*figures)(Service& service, const Told& store);
 };
 
-Figures store_figures(Service&, const Figures& store) { return store; }
+Figures store_figures(Service&, const Told& store) { return {store.begin(), store.end()}; }
 
 constexpr std::array kSections{Section{"Server", server},     Section{"Clients", clients},
                                Section{"Memory", memory},     Section{"Persistence", persistence},
@@ -212,7 +215,7 @@ bool is_asked_for(const Job& job, const Section& section) {
 
 bool info(Job& job, Reply& reply) {
   Service& service = job.session->service();
-  const Figures store = service.values().figures();
+  const Told store = service.values().figures();
   std::string all;
   for (const Section& section : kSections) {
     if (!is_asked_for(job, section)) continue;

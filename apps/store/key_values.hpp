@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -137,8 +138,8 @@ class KeyValues {
   [[nodiscard]] virtual std::size_t under_way() const = 0;
   /// The events that must end a sleep: all that poll() looks at.
   [[nodiscard]] virtual Waits waits() const = 0;
-  /// For INFO: names and values.
-  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> figures() const = 0;
+  /// What INFO prints of the store, by name.
+  [[nodiscard]] virtual std::map<std::string, std::string> figures() const = 0;
   [[nodiscard]] virtual MemoryLimit memory_limit() const = 0;
   /// 0: all that there is.
   virtual void limit_memory(std::uint64_t bytes) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
@@ -184,37 +185,25 @@ std::size_t StoreValues::poll() {
 
 std::size_t StoreValues::under_way() const { return store_.progress().in_flight(); }
 
-std::vector<std::pair<std::string, std::string>> StoreValues::figures() const {
+std::map<std::string, std::string> StoreValues::figures() const {
   const StoreStatistics now = store_.statistics();
   const Fabric& fabric = store_.fabric();
   const auto text = [](std::uint64_t number) { return fmt::format("{}", number); };
-  return {
+  std::map<std::string, std::string> all{
       {"fabric", fabric.description()},
       {"member", text(fabric.rank())},
       {"members", text(fabric.size())},
       {"keys", text(now.keys)},
-      {"value_bytes", text(now.value_bytes)},
-      {"memory_bytes", text(now.memory_bytes)},
-      {"memory_used", text(now.memory_used)},
-      {"memory_held", text(now.memory_held)},
       {"memory_held_unused", text(now.memory_held - std::min(now.memory_used, now.memory_held))},
       {"used_memory", text(now.memory_used)},
       {"maxmemory", text(store_.memory_limit())},
       {"maxmemory_policy", store_.eviction() == Eviction::none ? "noeviction" : "allkeys-lru"},
       {"evicted_keys", text(now.evictions)},
-      {"expired_keys", text(now.expired)},
-      {"waits_for_room", text(now.waits_for_room)},
-      {"marks", text(now.marks)},
       {"copies_complete", now.copies_complete ? "1" : "0"},
-      {"copies_restored", text(now.copies_restored)},
-      {"index_splits", text(now.splits)},
-      {"occupancy", fmt::format("{:.3f}", now.occupancy())},
-      {"gets", text(now.gets)},
-      {"changes", text(now.changes)},
-      {"cache_hits", text(now.cache_hits)},
-      {"cache_misses", text(now.cache_misses)},
-      {"cache_stale", text(now.cache_stale)},
-      {"lock_waits", text(now.lock_waits)}};
+      {"occupancy", fmt::format("{:.3f}", now.occupancy())}};
+  for (const auto& [name, value] : store_.counters()) all.emplace(name, text(value));
+  all["expired_keys"] = all.at("expired");  // the name that Redis has for it
+  return all;
 }
 
 MemoryLimit StoreValues::memory_limit() const {

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <dunlin/store.hpp>
@@ -38,7 +38,7 @@ class StoreValues final : public KeyValues {
     all.fabrics.push_back(&store_.fabric());
     return all;
   }
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override;
+  [[nodiscard]] std::map<std::string, std::string> figures() const override;
   [[nodiscard]] MemoryLimit memory_limit() const override;
   void limit_memory(std::uint64_t bytes) override;
   [[nodiscard]] std::uint64_t unix_ns() const override;

@@ -1,6 +1,9 @@
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "bench/harness/report.hpp"
+#include "report/page.hpp"
 
 namespace dunlin::bench {
 namespace {
@@ -58,6 +61,28 @@ std::string json_report(std::span<const Finding> findings) {
     }
   }
   return array.dump(2) + "\n";
+}
+
+std::string html_report(std::span<const Finding> findings) {
+  Json page = Json::array();
+  for (const Finding& finding : findings) {
+    if (finding.results.empty()) continue;
+    const Experiment& of = *finding.experiment;
+    Json results = Json::array();
+    for (const Result& result : finding.results) {
+      Json one = to_json(result, of);
+      one["setting"] = to_text(result.params);
+      one["group"] = to_text(result.params, of.x);
+      one["text"] = to_text(result.value.median, result.unit);
+      results.push_back(std::move(one));
+    }
+    page.push_back({{"name", of.name},
+                    {"fabric", of.fabric},
+                    {"title", of.title},
+                    {"x", of.x},
+                    {"results", std::move(results)}});
+  }
+  return app::report_page("bench", page.dump());
 }
 
 }  // namespace dunlin::bench

@@ -116,7 +116,7 @@ void check(const SuiteOptions& options, const std::vector<const Experiment*>& se
     throw app::BadInput("--profile: none of the figures that were asked for is simulated");
   }
   if (!options.json_file.empty()) app::demand_writable({"--json", options.json_file});
-  if (!options.plot_folder.empty()) prepare_plots(options.plot_folder);
+  if (!options.report_file.empty()) app::demand_writable({"--report", options.report_file});
 }
 
 std::string names_over_fabrics(const std::vector<const Experiment*>& selected) {
@@ -163,8 +163,8 @@ void add_options(CLI::App& command, SuiteOptions& options) {
       ->capture_default_str();
   command.add_flag("--quick", options.effort.quick, "A hundredth of the work, to try things out");
   app::add_text(command, "--json", options.json_file, "FILE", "Write one object a result");
-  app::add_text(command, "--plot", options.plot_folder, "DIR",
-                "Draw one SVG a figure (needs gnuplot)");
+  app::add_text(command, "--report", options.report_file, "FILE",
+                "Write one self-contained page to FILE");
 }
 
 }  // namespace
@@ -237,7 +237,7 @@ void run_suite(const std::vector<Experiment>& experiments, const SuiteOptions& o
   if (cluster.host() != 0) return;
   say(summary(findings));
   if (!options.json_file.empty()) app::write_file(options.json_file, json_report(findings));
-  if (!options.plot_folder.empty()) plot_report(options.plot_folder, findings);
+  if (!options.report_file.empty()) app::write_file(options.report_file, html_report(findings));
 }
 
 }  // namespace dunlin::bench

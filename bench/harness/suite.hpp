@@ -18,7 +18,7 @@ struct SuiteOptions {
   std::vector<std::string> only = {};  // names of experiments; empty: all
   std::string fabric = {};             // only those on this one; empty: all
   std::string json_file = {};
-  std::string plot_folder = {};
+  std::string report_file = {};
   Effort effort = {};
   bool list = false;
 };

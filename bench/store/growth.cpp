@@ -53,11 +53,11 @@ void measure(Member& me, const Group& group, std::uint32_t pairs, bool grows) {
              pair.store().insert(one, key, value);
            });
          }));
-  const std::uint64_t before = pair.store().statistics().bucket_reads;
+  const std::uint64_t before = pair.store().counters().at("bucket_reads");
   record(kGets, rate(pair, keys.size(), [&] {
            in_turns([&](StoreOperation& one, std::uint64_t key) { pair.store().get(one, key); });
          }));
-  const double reads = static_cast<double>(pair.store().statistics().bucket_reads - before);
+  const double reads = static_cast<double>(pair.store().counters().at("bucket_reads") - before);
   if (me.rank() == 0) record(kBucketReads, reads / static_cast<double>(keys.size()));
   me.meet([&] { pair.poll(); });
 }

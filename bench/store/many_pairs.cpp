@@ -89,11 +89,11 @@ GetRates ManyPairs::measure(const NextNumber& next, std::size_t reads, std::size
       rates.bare = rate(next, reads, &ManyPairs::read_drawn);
       continue;
     }
-    const StoreStatistics before = members_.store().statistics();
+    const auto before = members_.store().counters();
     rates.gets = rate(next, gets, &ManyPairs::get_drawn);
-    const StoreStatistics after = members_.store().statistics();
-    rates.bucket_reads = static_cast<double>(after.bucket_reads - before.bucket_reads) /
-                         static_cast<double>(after.gets - before.gets);
+    const auto after = members_.store().counters();
+    rates.bucket_reads = static_cast<double>(after.at("bucket_reads") - before.at("bucket_reads")) /
+                         static_cast<double>(after.at("gets") - before.at("gets"));
   }
   return rates;
 }
@@ -101,13 +101,13 @@ GetRates ManyPairs::measure(const NextNumber& next, std::size_t reads, std::size
 GetRates ManyPairs::measure_together(const NextNumber& next, std::size_t of_each,
                                      std::uint32_t round) {
   GetRates rates;
-  const StoreStatistics before = members_.store().statistics();
+  const auto before = members_.store().counters();
   for (const bool bare : {round % 2 == 0, round % 2 != 0})
     (bare ? rates.bare : rates.gets) =
         rate_together(next, of_each, bare ? &ManyPairs::read_drawn : &ManyPairs::get_drawn);
-  const StoreStatistics after = members_.store().statistics();
-  rates.bucket_reads = sum_of_clients(me_, after.bucket_reads - before.bucket_reads) /
-                       sum_of_clients(me_, after.gets - before.gets);
+  const auto after = members_.store().counters();
+  rates.bucket_reads = sum_of_clients(me_, after.at("bucket_reads") - before.at("bucket_reads")) /
+                       sum_of_clients(me_, after.at("gets") - before.at("gets"));
   return rates;
 }
 

@@ -90,7 +90,7 @@ class GetClient final : public Client {
   }
   [[nodiscard]] Store& store() noexcept { return store_; }
   [[nodiscard]] std::uint64_t bucket_reads() const override {
-    return store_.statistics().bucket_reads;
+    return store_.counters().at("bucket_reads");
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -107,31 +108,16 @@ struct StoreOptions {
   std::uint32_t channel = kStoreChannel;
 };
 
-/// Figures about a process's own calls and its own memory, which it has without asking others.
+/// Figures of a member's own part, which it has without asking others; with copies: 2, second
+/// copies count, too.
 struct StoreStatistics {
-  // Counts of calls by this process.
-  std::uint64_t gets = 0, changes = 0;
-  std::uint64_t cache_hits = 0, cache_misses = 0, cache_stale = 0;
-  std::uint64_t bucket_reads = 0, entry_reads = 0;
-  std::uint64_t read_again = 0;      // entries that were being written when they were read
-  std::uint64_t lock_waits = 0;      // attempts at a lock that another member held
-  std::uint64_t marks = 0;           // with eviction: uses of entries that the home was told of
-  std::uint64_t waits_for_room = 0;  // with eviction: how often a home was asked for room
-  // Figures of this member's own part; with copies: 2, second copies count, too.
   std::uint64_t keys = 0;
   std::uint64_t value_bytes = 0;
   std::uint64_t memory_bytes = 0, memory_used = 0;  // without what the limit keeps unused
   std::uint64_t memory_held = 0;                    // in slabs that members have, used or not
-  std::uint64_t expired = 0;         // keys that this member has erased because their time was over
-  std::uint64_t evictions = 0;       // keys of this member that it evicted
-  std::uint64_t main_slots = 0;      // places for keys in the index's main headers
-  std::uint64_t splits = 0;          // splits by which the index has grown
-  std::uint64_t repaired_locks = 0;  // locks whose holders died
-  std::uint64_t repaired_entries = 0;
-  std::uint64_t keys_moved = 0;  // keys that went to another member, as this one left or gave keys
-  // These two are for copies: 2.
-  std::uint64_t copies_restored = 0;  // copies that this member made after deaths
-  bool copies_complete = true;        // whether all keys that this member holds first have a copy
+  std::uint64_t evictions = 0;                      // keys of this member that it evicted
+  std::uint64_t main_slots = 0;                     // places for keys in the index's main headers
+  bool copies_complete = true;  // whether all keys that this member holds first have a copy
   [[nodiscard]] double occupancy() const noexcept {
     return main_slots == 0 ? 0 : static_cast<double>(keys) / static_cast<double>(main_slots);
   }
@@ -212,6 +198,9 @@ class Store {
   // --- figures -----------------------------------------------------------------------------------
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
+  /// What this process has counted, as `dunlin top` shows it: docs/top.md lists the names. Levels
+  /// are up to 10 ms old.
+  [[nodiscard]] std::map<std::string, std::uint64_t> counters() const;
   /// A sentence that names the last member whose store has other options than ours, and what
   /// differs; empty: there is none. Calls on that member's keys end with `refused`.
   [[nodiscard]] const std::string& why_refused() const noexcept;

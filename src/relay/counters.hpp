@@ -8,26 +8,13 @@
 
 namespace dunlin::relay {
 
-/// The counters that a relay shows to observers. RelayCounters says what each counts.
+/// The counters that a relay shows to observers. docs/top.md says what each counts.
 struct SharedCounters {
   /// `at` is the relay's ADDRESS:PORT.
   SharedCounters(Fabric& fabric, const std::string& at, const RelayOptions& options)
       : all(fabric, "relay=" + at) {
     most_clients.set(options.clients);
     is_encrypted.set(options.secret.empty() ? 0 : 1);
-  }
-  [[nodiscard]] RelayCounters values() const noexcept {
-    return {.accepted = accepted.value(),
-            .rejected = rejected.value(),
-            .damaged = damaged.value(),
-            .dropped = dropped.value(),
-            .resumed = resumed.value(),
-            .published = published.value(),
-            .published_bytes = published_bytes.value(),
-            .repeated = repeated.value(),
-            .delivered = delivered.value(),
-            .delivered_bytes = delivered_bytes.value(),
-            .skipped = skipped.value()};
   }
 
   CounterSet all;

@@ -389,7 +389,9 @@ Waits Relay::waits() { return state_->waits(); }
 std::uint16_t Relay::port() const noexcept { return state_->listener.address().port(); }
 std::size_t Relay::clients() const noexcept { return state_->clients.size(); }
 std::size_t Relay::relays() const noexcept { return state_->relays(); }
-RelayCounters Relay::counters() const noexcept { return state_->counters.values(); }
+std::map<std::string, std::uint64_t> Relay::counters() const {
+  return state_->counters.all.values();
+}
 const std::string& Relay::last_parting() const noexcept { return state_->last_parting; }
 void Relay::close() { state_->close(); }
 

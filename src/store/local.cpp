@@ -98,25 +98,7 @@ std::uint64_t State::evictions() const noexcept {
 }
 
 StoreStatistics State::statistics() const {
-  const StoreCounters& seen = counters;
-  StoreStatistics all{.gets = seen.gets.value(),
-                      .changes = seen.puts.value() + seen.erases.value() + seen.expiries.value() +
-                                 seen.holds.value(),
-                      .cache_hits = seen.cache_hits.value(),
-                      .cache_misses = seen.cache_misses.value(),
-                      .cache_stale = seen.cache_stale.value(),
-                      .bucket_reads = seen.bucket_reads.value(),
-                      .entry_reads = seen.entry_reads.value(),
-                      .read_again = seen.read_again.value(),
-                      .lock_waits = seen.lock_waits.value(),
-                      .marks = seen.marks.value(),
-                      .waits_for_room = seen.waits_for_room.value(),
-                      .expired = seen.expired.value(),
-                      .splits = seen.splits.value(),
-                      .repaired_locks = seen.repaired_locks.value(),
-                      .repaired_entries = seen.repaired_entries.value(),
-                      .keys_moved = seen.keys_moved.value(),
-                      .copies_restored = seen.copies_restored.value()};
+  StoreStatistics all;
   const std::byte* const header = index.memory().data();
   all.keys = is_home ? word_of(header + kKeysAt) : 0;
   all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;

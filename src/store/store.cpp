@@ -119,6 +119,9 @@ void Store::limit_memory(std::size_t bytes) noexcept { state_->limit_memory(byte
 std::size_t Store::memory_limit() const noexcept { return state_->options.limit_bytes; }
 Eviction Store::eviction() const noexcept { return state_->options.eviction; }
 StoreStatistics Store::statistics() const { return state_->statistics(); }
+std::map<std::string, std::uint64_t> Store::counters() const {
+  return state_->counters.all.values();
+}
 const std::string& Store::why_refused() const noexcept { return state_->why_refused; }
 std::string Store::describe_moves() const { return state_->describe_moves(); }
 

@@ -1,14 +1,7 @@
 #include "bench/harness/report.hpp"
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
-
-#include <dunlin/error.hpp>
 
 #include "bench/harness/mpi.hpp"
 #include "process/program.hpp"
@@ -110,30 +103,22 @@ TEST(TextReport, LeavesOutColumnsThatAreEmpty) {
   EXPECT_EQ(text_report({&of, {result}}).find("published"), std::string::npos);
 }
 
-TEST(PlotReport, DrawsBarsWithoutAnAxisAndLinesAlongOne) {
-  const Experiment bars = experiment();
-  EXPECT_NE(plot_script({&bars, {detection()}}, "a.svg").find("histograms"), std::string::npos);
-  const Experiment along = experiment("nodes");
-  const std::string lines = plot_script({&along, {detection()}}, "a.svg");
-  EXPECT_NE(lines.find("yerrorlines"), std::string::npos);
-  EXPECT_NE(lines.find("policy spin: published"), std::string::npos);
-}
-
-TEST(PlotReport, WritesSvgFiles) {
-  if (!process::program_exists("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("dunlin-plot-" + std::to_string(::getpid()));
-  for (const char* x : {"nodes", ""}) {  // lines, and bars
-    const Experiment of = experiment(x);
-    const std::vector<Finding> findings{{&of, {detection(), detection()}}};
-    prepare_plots(folder);
-    plot_report(folder, findings);
-    std::stringstream svg;
-    svg << std::ifstream(folder / "detection-shm.svg").rdbuf();
-    EXPECT_NE(svg.str().find("<svg"), std::string::npos);
-    EXPECT_NE(svg.str().find("how long"), std::string::npos);
-    std::filesystem::remove_all(folder);
-  }
+TEST(HtmlReport, HasWhatItsScriptDraws) {
+  const Experiment along = experiment("nodes"), empty = experiment();
+  const std::vector<Finding> findings{{&along, {detection(), detection()}}, {&empty, {}}};
+  const std::string page = html_report(findings);
+  const std::size_t begins = page.find("{\"page\":\"bench\"");
+  ASSERT_NE(begins, std::string::npos);
+  const auto json = nlohmann::json::parse(page.substr(begins, page.find('<', begins) - begins));
+  ASSERT_EQ(json["data"].size(), 1U) << "a finding without results has no chart";
+  const auto& drawn = json["data"][0];
+  EXPECT_EQ(drawn["title"], "how long");
+  EXPECT_EQ(drawn["x"], "nodes");
+  ASSERT_EQ(drawn["results"].size(), 2U);
+  EXPECT_EQ(drawn["results"][0]["setting"], "nodes 2, policy spin");
+  EXPECT_EQ(drawn["results"][0]["group"], "policy spin");
+  EXPECT_EQ(drawn["results"][0]["text"], "120 ns");
+  EXPECT_EQ(drawn["results"][0]["limit"], 100);
 }
 
 TEST(MpiBarrier, SaysThatItsProgramIsNotThere) {

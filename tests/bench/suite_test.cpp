@@ -11,7 +11,6 @@
 
 #include "bench/suites.hpp"
 #include "command.hpp"
-#include "process/program.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin::bench {
@@ -93,10 +92,8 @@ TEST(Suite, RefusesWhatItCannotWriteBeforeItMeasures) {
   EXPECT_EQ(refused({.json_file = "/no/such/folder/x.json"}),
             "--json \"/no/such/folder/x.json\": cannot write it: No such file or directory");
   EXPECT_EQ(refused({.json_file = "/proc"}), "--json \"/proc\": cannot write it: Is a directory");
-  if (process::program_exists("gnuplot")) {
-    EXPECT_EQ(refused({.plot_folder = "/dev/null/x"}),
-              "--plot \"/dev/null/x\": cannot write there: Not a directory");
-  }
+  EXPECT_EQ(refused({.report_file = "/proc"}),
+            "--report \"/proc\": cannot write it: Is a directory");
   EXPECT_EQ(said, "");
 }
 

@@ -1,6 +1,8 @@
 #include "fabric/counters/counters.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <utility>
@@ -34,8 +36,12 @@ TEST_F(SharedCounters, AreSeenWithWhatDescribesThem) {
   waits += 4;
   bytes.set(SharedCounter::kUnknown);
   EXPECT_EQ(waits.value(), 5U);
+  store.add_words("store.list", 2, CounterKind::level);
+  using Values = std::map<std::string, std::uint64_t>;
+  EXPECT_EQ(store.values(), (Values{{"lock_waits", 5}}))
+      << "the bytes are unknown, the list has two words";
   const std::vector<CounterView> seen = counters_of(*fabric);
-  ASSERT_EQ(seen.size(), 2U);
+  ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0].name, "store.lock_waits");
   EXPECT_EQ(seen[0].layer(), "store");
   EXPECT_EQ(seen[0].short_name(), "lock_waits");

@@ -233,7 +233,7 @@ TEST(RelayPolicies, RefuseASampleThatIsNoneOfItsType) {
     EXPECT_TRUE(contains(stranger.goodbye(), "none of the type of topic 'named'"))
         << stranger.goodbye();
   }
-  EXPECT_EQ(house.relay.counters().published, 0U);
+  EXPECT_EQ(house.relay.counters().at("published"), 0U);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "networks.hpp"
+#include "report/page.hpp"
 #include "routing/json_output.hpp"
 #include "routing/map.hpp"
-#include "routing/report.hpp"
 #include "routing/run.hpp"
 
 namespace {
@@ -54,7 +54,7 @@ TEST(JsonOutput, SurvivesNamesThatAreNotUtf8) {
 
 TEST(Report, IsOnePageThatAsksNobodyForAnything) {
   const RunRecord run = run_of("a");
-  const std::string page = html_report({&run, 1});
+  const std::string page = dunlin::app::report_page("routing", to_json({&run, 1}, -1));
   for (const char* request : {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "https://"}) {
     EXPECT_EQ(page.find(request), std::string::npos) << request;
   }
@@ -67,7 +67,7 @@ TEST(Report, IsOnePageThatAsksNobodyForAnything) {
 
 TEST(Report, CannotBeBrokenByAName) {
   const RunRecord run = run_of("</script><script>alert(1)</script><!--");
-  const std::string page = html_report({&run, 1});
+  const std::string page = dunlin::app::report_page("routing", to_json({&run, 1}, -1));
   EXPECT_EQ(page.find("alert(1)</script>"), std::string::npos);
   EXPECT_EQ(page.find("<!--"), std::string::npos);
   EXPECT_NE(page.find("\\u003c/script>\\u003cscript>alert(1)"), std::string::npos);

@@ -211,9 +211,9 @@ struct StoreAuditor {
           << "STO-1, STO-V1: key " << key << "\n"
           << keys.at(key).text();
     for (const auto& member : stores) {
-      const StoreStatistics statistics = member->store->statistics();
-      seen.add(statistics);
-      EXPECT_TRUE(options.limit_bytes == 0 || statistics.memory_bytes <= options.limit_bytes)
+      seen.add(*member->store);
+      EXPECT_TRUE(options.limit_bytes == 0 ||
+                  member->store->statistics().memory_bytes <= options.limit_bytes)
           << "STO-V3";
     }
     for (Rank rank = 0; rank < count; ++rank) world.detach_all(rank);

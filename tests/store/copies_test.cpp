@@ -46,7 +46,7 @@ TEST(StoreCopies, NoKeyIsLostByOneDeathAndThenAnother) {
   }
   std::uint64_t restored = 0, local = 0;
   for (const Rank rank : {0U, 1U, 2U}) {
-    restored += mortals.at(rank).statistics().copies_restored;
+    restored += mortals.at(rank).counters().at("copies_restored");
     mortals.at(rank).for_each_local([&](const StoreEntry&) { ++local; });
   }
   EXPECT_GT(restored, expected.size() / 5);

@@ -84,7 +84,7 @@ void check_all_moments(const CutOff& change, std::uint64_t& completed, std::uint
       ++(left == change.after ? completed : undone);
       mortals.put(1, "key", "next");
       EXPECT_EQ(mortals.get(0, "key"), "next");
-      repaired += mortals.at(0).statistics().repaired_entries;
+      repaired += mortals.at(0).counters().at("repaired_entries");
     }
     if (testing::Test::HasFailure()) return;
   }

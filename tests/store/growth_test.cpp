@@ -131,7 +131,7 @@ TEST_P(GrowthOnStores, TheIndexGrowsWithTheKeysAndLookupsStayShort) {
     put_all(0, key, 20);
     settle();
   }
-  EXPECT_GT(sum_of(&StoreStatistics::splits), kMany / 8);
+  EXPECT_GT(sum_of("splits"), kMany / 8);
   std::uint64_t reads = 0;
   for (std::uint64_t key = 0; key < kMany; ++key) {
     auto op = at(2).get(key);
@@ -155,7 +155,7 @@ TEST_P(GrowthOnStores, CachedLocationsSurvive) {
   for (std::uint64_t key = 0; key < 5; ++key) EXPECT_EQ(get(1, key), value_of(key));
   put_all(0, 5, 500);
   settle();
-  EXPECT_GT(sum_of(&StoreStatistics::splits), 0U);
+  EXPECT_GT(sum_of("splits"), 0U);
   for (std::uint64_t key = 0; key < 5; ++key) {
     auto op = at(1).get(key);
     EXPECT_EQ(ended(op).text(), value_of(key));
@@ -189,7 +189,7 @@ TEST_P(GrowthOnStores, AScanReturnsEachKeyOnceWhileChainsAreSplit) {
     settle();
   } while (cursor != 0 && ++steps < 10'000);
   EXPECT_EQ(cursor, 0U);
-  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
+  EXPECT_GT(sum_of("splits"), 10U);
   for (std::uint64_t key = 0; key < kStay; ++key) EXPECT_EQ(seen[key], 1) << key;
 }
 
@@ -216,7 +216,7 @@ TEST_P(GrowthOnStores, ATransactionWhoseChainsAreSplitConflictsOrHappens) {
     ASSERT_TRUE(status == Status::ok || status == Status::conflict) << remote::describe(status);
     if (status == Status::ok) ++done;
   }
-  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
+  EXPECT_GT(sum_of("splits"), 10U);
   EXPECT_GT(done, 10);
   EXPECT_EQ(get(0, 1'000'000), std::to_string(50 - done));
   EXPECT_EQ(get(0, 1'000'001), std::to_string(50 + done));
@@ -239,7 +239,7 @@ TEST_P(GrowthOnStores, CallsUnderWayFindWhatIsThere) {
     for (StoreOperation& put : puts) EXPECT_TRUE(ended(put).changed());
     settle();
   }
-  EXPECT_GT(sum_of(&StoreStatistics::splits), 10U);
+  EXPECT_GT(sum_of("splits"), 10U);
   EXPECT_EQ(count(1), kStay + 480);
 }
 
@@ -279,7 +279,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
     for (std::uint64_t key = 0; key < kOverflow; ++key) {
       ASSERT_EQ(cluster.end_of(cluster[1].put(key, "value")), Status::ok);
     }
-    ASSERT_EQ(cluster[0].statistics().splits, 0U);
+    ASSERT_EQ(cluster[0].counters().at("splits"), 0U);
     const std::uint64_t now_ns = cluster[1].fabric().now_ns();
     ASSERT_LT(now_ns + 12'000, wakes_ns);
     cluster.world.run_for(wakes_ns - now_ns - 10'000 + delay_ns);
@@ -288,7 +288,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
       cluster[1].get(gets.emplace_back(cluster[1]), key);
     std::uint64_t splits = 0;
     ASSERT_TRUE(cluster.until([&] {
-      splits = cluster[0].statistics().splits;
+      splits = cluster[0].counters().at("splits");
       return std::all_of(gets.begin(), gets.end(), [](const auto& get) { return get.finished(); });
     }));
     if (splits > 0) ++split_meanwhile;
@@ -316,7 +316,7 @@ TEST(StoreGrowth, CallsOfAHomeThatHasNoRoomToGrowEnd) {
       last = cluster.end_of(cluster[1].put(1'000 * bytes + key, std::string(bytes, 'v')));
     }
   ASSERT_EQ(last, Status::no_room);
-  ASSERT_EQ(cluster[0].statistics().splits, 0U);
+  ASSERT_EQ(cluster[0].counters().at("splits"), 0U);
   cluster.world.run_for(2'000'000);
   for (const std::size_t bytes : {60U, 300U, 700U, 6'000U}) {
     auto put = cluster[0].put(std::uint64_t{bytes}, std::string(bytes, 'h'));
@@ -360,7 +360,7 @@ TEST(StoreGrowth, NoKeyIsMissedByAThreadThatLooksBesideTheSplits) {
     store.poll();
   }
   is_done = true;
-  EXPECT_GT(store.statistics().splits, kNew / 10);
+  EXPECT_GT(store.counters().at("splits"), kNew / 10);
   reader.join();
 }
 

@@ -256,13 +256,13 @@ TEST(StoreJoin, IndexesGrowAfterwards) {
   members.fill(20);
   members.join(kLate);
   EXPECT_EQ(members.take_keys(kLate), Status::ok);
-  const std::uint64_t splits = members.at(0).statistics().splits;
-  const std::uint64_t late_splits = members.at(kLate).statistics().splits;
+  const std::uint64_t splits = members.at(0).counters().at("splits");
+  const std::uint64_t late_splits = members.at(kLate).counters().at("splits");
   for (int key = 20; key < 300; ++key)
     members.put(static_cast<Rank>(key % 4), name_of(key), members.expected[name_of(key)] = "later");
   members.world.run_for(30'000'000);
-  EXPECT_GT(members.at(0).statistics().splits, splits + 4) << "STO-10";
-  EXPECT_GT(members.at(kLate).statistics().splits, late_splits + 4) << "STO-10";
+  EXPECT_GT(members.at(0).counters().at("splits"), splits + 4) << "STO-10";
+  EXPECT_GT(members.at(kLate).counters().at("splits"), late_splits + 4) << "STO-10";
   for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
   EXPECT_EQ(members.leave(kLate), Status::not_allowed) << "no other home is left";
   members.join(kLate + 1);
@@ -287,13 +287,13 @@ TEST(StoreJoin, WithoutRoomNothingIsLostAndItGoesOn) {
   // By locations of the home's memory, of which there is more.
   for (const auto& [key, value] : members.expected) EXPECT_EQ(members.get(1, key), value) << key;
   // The index of the home grows, and the other member has not been told of the chains that moved.
-  const std::uint64_t splits = members.at(0).statistics().splits;
+  const std::uint64_t splits = members.at(0).counters().at("splits");
   for (int key = 300; key < 900; ++key) {
     if (members.end_of(members.at(0).put(name_of(key), "small")) == Status::ok)
       members.expected[name_of(key)] = "small";
   }
   members.world.run_for(30'000'000);
-  EXPECT_GT(members.at(0).statistics().splits, splits);
+  EXPECT_GT(members.at(0).counters().at("splits"), splits);
   for (const auto& [key, value] : members.expected)
     EXPECT_EQ(members.get(2, key), value) << "STO-M1: " << key;
   EXPECT_EQ(members.scanned(2), members.expected);

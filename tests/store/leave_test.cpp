@@ -42,7 +42,7 @@ TEST_P(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
   for (const Rank leaves : {Rank{2}, Rank{3}, Rank{0}}) {
     members.expect_all(1);  // the locations are cached
     EXPECT_EQ(remote::describe(members.leave(leaves)), "done");
-    EXPECT_GT(members.at(leaves).statistics().keys_moved, 0U);
+    EXPECT_GT(members.at(leaves).counters().at("keys_moved"), 0U);
     EXPECT_EQ(members.keys_at(leaves), 0U);
     EXPECT_EQ(members.at(leaves).statistics().value_bytes, 0U);
     for (const Rank by : {Rank{1}, leaves, Rank{5}}) members.expect_all(by);
@@ -59,7 +59,7 @@ TEST_P(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     if (HasFailure()) return;
   }
   EXPECT_EQ(members.leave(1), Status::not_allowed) << "no home, or no second copies, would be left";
-  EXPECT_EQ(members.at(1).statistics().keys_moved, 0U);
+  EXPECT_EQ(members.at(1).counters().at("keys_moved"), 0U);
   members.expect_all(5);
   if (!has_copies()) return;
   members.world.crash(4);

@@ -188,7 +188,7 @@ void die_while_chains_move() {
       moving.begin();
       const auto has_begun = [&] {
         for (const Rank rank : Members::homes())
-          if (moving.members.at(rank).statistics().keys_moved > 0) return true;
+          if (moving.members.at(rank).counters().at("keys_moved") > 0) return true;
         return false;
       };
       ASSERT_TRUE(moving.traffic.run_until(has_begun, kPatienceNs));

@@ -89,11 +89,11 @@ TEST(StoreMovesJoin, IndexesGrowAfterwards) {
   members.fill(20);
   members.join(kLate);
   EXPECT_EQ(members.take_keys(kLate), Status::ok);
-  const std::uint64_t late_splits = members.at(kLate).statistics().splits;
+  const std::uint64_t late_splits = members.at(kLate).counters().at("splits");
   for (int key = 20; key < 300; ++key)
     members.put(static_cast<Rank>(key % 4), name_of(key), members.expected[name_of(key)] = "later");
   members.world.run_for(30'000'000);
-  EXPECT_GT(members.at(kLate).statistics().splits, late_splits) << "STO-10";
+  EXPECT_GT(members.at(kLate).counters().at("splits"), late_splits) << "STO-10";
   for (Rank by = 0; by <= kLate; ++by) members.expect_all(by);
   members.world.crash(kLate);
   members.expect_gets(1);

@@ -157,7 +157,7 @@ TEST_F(ExpiryUnderPressure, NoPutIsRefusedWhileOthersHaveExpired) {
       ++refused;
   }
   EXPECT_EQ(refused, 0U);
-  EXPECT_GT(stores[0].statistics().expired, 17'000U);
+  EXPECT_GT(stores[0].counters().at("expired"), 17'000U);
 }
 
 TEST_F(ExpiryUnderPressure, AFullStoreHasRoomOnceItsKeysHaveExpired) {
@@ -186,7 +186,7 @@ TEST_F(ExpiryUnderPressure, TheNumberOfKeysFollowsWhatHasExpired) {
   auto count = stores[2].count();
   stores.end_of(count);
   EXPECT_EQ(count.keys(), 1'500U);
-  EXPECT_EQ(stores[0].statistics().expired, 1'500U);
+  EXPECT_EQ(stores[0].counters().at("expired"), 1'500U);
   auto sooner =
       stores[1].expire(std::uint64_t{1}, 10 * kMillisecondNs);  // in a chain that was looked at
   EXPECT_EQ(stores.end_of(sooner), Status::ok);

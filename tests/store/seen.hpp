@@ -6,6 +6,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,18 +24,20 @@ struct StoreSeen {
                 leaves_with_copies = 0, takes = 0, takes_with_copies = 0, keys_moved = 0,
                 deaths_amid_moves = 0;
 
-  void add(const StoreStatistics& statistics) {
-    repaired_locks += statistics.repaired_locks;
-    repaired_entries += statistics.repaired_entries;
-    cache_hits += statistics.cache_hits;
-    cache_stale += statistics.cache_stale;
-    read_again += statistics.read_again;
-    evictions += statistics.evictions;
-    waits_for_room += statistics.waits_for_room;
-    marks += statistics.marks;
-    splits += statistics.splits;
-    copies_restored += statistics.copies_restored;
-    keys_moved += statistics.keys_moved;
+  void add(const Store& store) {
+    const auto counters = store.counters();
+    for (const auto& [name, sum] : {std::pair{"repaired_locks", &repaired_locks},
+                                    {"repaired_entries", &repaired_entries},
+                                    {"cache_hits", &cache_hits},
+                                    {"cache_stale", &cache_stale},
+                                    {"read_again", &read_again},
+                                    {"waits_for_room", &waits_for_room},
+                                    {"marks", &marks},
+                                    {"splits", &splits},
+                                    {"copies_restored", &copies_restored},
+                                    {"keys_moved", &keys_moved}})
+      *sum += counters.at(name);
+    evictions += store.statistics().evictions;
   }
   [[nodiscard]] std::string text() const {
     std::ostringstream text;

@@ -216,7 +216,7 @@ class Mortals {
   /// The lowest rank of the first `most` that has given keys away; `most` if none has.
   Rank giver(Rank most) {
     Rank gave = 0;
-    while (gave < most && at(gave).statistics().keys_moved == 0) ++gave;
+    while (gave < most && at(gave).counters().at("keys_moved") == 0) ++gave;
     return gave;
   }
   /// A transaction, again until nothing is in its way.

@@ -297,7 +297,7 @@ TEST_P(Stores, ACachedLocationSavesTheBucketAndIsNeverTrusted) {
   erase(0, "key");
   for (std::uint64_t other = 0; other < 50; ++other) put(0, other, longer);  // reuses the block
   EXPECT_EQ(get(1, "key"), "-");
-  EXPECT_EQ(at(1).statistics().cache_stale, 2U);
+  EXPECT_EQ(at(1).counters().at("cache_stale"), 2U);
 }
 
 TEST_P(Stores, ASharedCacheHasWhatAnyOfItsStoresHasFound) {
@@ -312,7 +312,7 @@ TEST_P(Stores, ASharedCacheHasWhatAnyOfItsStoresHasFound) {
   }
   erase(1, "key");
   EXPECT_EQ(get(2, "key"), "-");
-  EXPECT_EQ(at(2).statistics().cache_stale, 0U) << "member 1 has taken it out";
+  EXPECT_EQ(at(2).counters().at("cache_stale"), 0U) << "member 1 has taken it out";
 }
 
 TEST(Store, RefusesWhatItCannotHold) {

@@ -65,6 +65,11 @@ struct StoreCalls {
     for (Rank rank = 0; rank < cluster->size(); ++rank) sum += at(rank).statistics().*figure;
     return sum;
   }
+  std::uint64_t sum_of(const std::string& counter) {
+    std::uint64_t sum = 0;
+    for (Rank rank = 0; rank < cluster->size(); ++rank) sum += at(rank).counters().at(counter);
+    return sum;
+  }
   static std::span<const std::byte> bytes(std::string_view text) {
     return std::as_bytes(std::span(text));
   }

@@ -57,7 +57,7 @@ void check_cut_off(const sim::Profile& profile, std::uint32_t homes, std::uint64
   EXPECT_TRUE(left == nothing || left == all) << "STO-8: at " << moment << " of " << homes;
   ++(left == all ? counts.completed : counts.undone);
   for (std::uint32_t i = first; i < homes; ++i) {
-    counts.repaired += mortals.at(i).statistics().repaired_locks;
+    counts.repaired += mortals.at(i).counters().at("repaired_locks");
     mortals.put(by, keys[i], "next");
     EXPECT_EQ(mortals.get(i, keys[i]), "next");
   }

@@ -124,8 +124,7 @@ struct Bank {
     EXPECT_TRUE(all_ended) << "STO-8: a transaction hangs";
     last_audit();
     for (Rank rank = 0; rank < count; ++rank) {
-      const StoreStatistics statistics = tellers[rank]->store->statistics();
-      seen.repaired += statistics.repaired_locks;
+      seen.repaired += tellers[rank]->store->counters().at("repaired_locks");
       world.detach_all(rank);
     }
     for (const auto& teller : tellers) teller->close();

@@ -154,7 +154,7 @@ TEST_F(UnheardMember, KeepsItsLockWhenTheMembersChange) {
     amid += change.finished() ? 0 : 1;
     hear_of_death(2, 0);  // and of the one that has come, later
     world->run_for(100'000);
-    EXPECT_EQ(at(0).statistics().repaired_locks, 0U) << "its lock is taken for a dead member's";
+    EXPECT_EQ(at(0).counters().at("repaired_locks"), 0U) << "its lock is taken for a dead member's";
     EXPECT_EQ(remote::describe(end_of(change)), "done");
     EXPECT_EQ(get(1, "key"), after);
     if (HasFailure()) return;

@@ -60,7 +60,7 @@ class FakeValues final : public KeyValues {
   }
   [[nodiscard]] std::size_t under_way() const override { return under_way_.size(); }
   [[nodiscard]] Waits waits() const override { return {}; }
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> figures() const override {
+  [[nodiscard]] std::map<std::string, std::string> figures() const override {
     return {{"keys", std::to_string(entries.size())}};
   }
   [[nodiscard]] MemoryLimit memory_limit() const override { return limit; }

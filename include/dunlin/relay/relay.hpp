@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -21,22 +22,6 @@ struct RelayOptions {
   std::size_t queue_bytes = std::size_t{1} << 20;
   std::uint64_t slow_ns = 1'000'000'000;  // time after which a client is slow (RLY-6)
   std::uint64_t stall_ns = 10'000'000'000;
-};
-
-struct RelayCounters {
-  std::uint64_t accepted = 0;  // connections
-  std::uint64_t rejected = 0;  // accepted connections that never said a good hello
-  std::uint64_t damaged = 0;   // connections that broke the protocol
-  std::uint64_t dropped = 0;   // clients and subscriptions that were too slow
-  /// Connections of clients that had been at this relay or another one before.
-  std::uint64_t resumed = 0;
-  std::uint64_t published = 0;        // clients' samples, written to topics
-  std::uint64_t published_bytes = 0;  // bytes of the payloads of `published`
-  /// Clients' samples that had been delivered before, and were not written.
-  std::uint64_t repeated = 0;
-  std::uint64_t delivered = 0;  // samples given to subscriptions
-  std::uint64_t delivered_bytes = 0;
-  std::uint64_t skipped = 0;  // samples that slow subscriptions were not given
 };
 
 /// A member's service for programs that are no members (docs/relay.md): they publish and subscribe
@@ -61,7 +46,8 @@ class Relay {
   /// The number of relays of the group that this one knows, itself included: they share their
   /// clients' topics (RLY-10). 0: it does not know them yet, and no endpoint of a client begins.
   [[nodiscard]] std::size_t relays() const noexcept;
-  [[nodiscard]] RelayCounters counters() const noexcept;
+  /// What it has counted, as `dunlin top` shows it: docs/top.md lists the names.
+  [[nodiscard]] std::map<std::string, std::uint64_t> counters() const;
   /// A sentence that says why the last connection ended that its client did not end; empty: there
   /// is none.
   [[nodiscard]] const std::string& last_parting() const noexcept;

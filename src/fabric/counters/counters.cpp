@@ -114,7 +114,7 @@ CounterSet::CounterSet(Fabric& fabric, std::string labels)
     : pages_(FabricCore::counters_of(fabric)), labels_(std::move(labels)) {}
 
 CounterSet::~CounterSet() {
-  for (Record* const record : added_) pages_.remove(*record);
+  for (const auto& [record, words] : added_) pages_.remove(*record);
 }
 
 SharedCounter CounterSet::add(std::string_view name, CounterKind kind, CounterUnit unit) {
@@ -128,8 +128,19 @@ std::span<std::uint64_t> CounterSet::add_words(std::string_view name, std::uint3
                                                 .kind = static_cast<std::uint8_t>(kind),
                                                 .unit = static_cast<std::uint8_t>(unit)},
                                                name, labels_);
-  added_.push_back(added.record);
+  added_.emplace_back(added.record, added.words);
   return added.words;
+}
+
+std::map<std::string, std::uint64_t> CounterSet::values() const {
+  std::map<std::string, std::uint64_t> values;
+  for (const auto& [record, words] : added_) {
+    const std::uint64_t value = memory::load(words.front());
+    if (words.size() != 1 || value == SharedCounter::kUnknown) continue;
+    const std::string_view name(record->name.data(), record->name_bytes);
+    values.emplace(name.substr(name.find('.') + 1), value);
+  }
+  return values;
 }
 
 }  // namespace dunlin

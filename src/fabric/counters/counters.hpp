@@ -4,11 +4,13 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <dunlin/fabric.hpp>
@@ -79,11 +81,13 @@ class CounterSet {
   /// dunlin/fabric/memory.hpp.
   std::span<std::uint64_t> add_words(std::string_view name, std::uint32_t words, CounterKind kind,
                                      CounterUnit unit = CounterUnit::count);
+  /// All counters of one word whose values are known, by their names without the layer.
+  [[nodiscard]] std::map<std::string, std::uint64_t> values() const;
 
  private:
   CounterPages& pages_;
   std::string labels_;
-  std::vector<counter_page::Record*> added_;
+  std::vector<std::pair<counter_page::Record*, std::span<std::uint64_t>>> added_;
 };
 
 /// The pages of a member, as many as its counters need. Its fabric has them.

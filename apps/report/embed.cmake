@@ -1,5 +1,4 @@
-# The page of `dunlin routing --report`, with its styles and scripts, as a C++ source: sets
-# `report_source` to its path.
+# The page of `--report`, with its styles and scripts, as a C++ source: sets `report_source` to its path.
 set(report_folder ${CMAKE_CURRENT_LIST_DIR})
 
 function(read_part part variable)
@@ -11,7 +10,7 @@ endfunction()
 read_part(page.html page)
 read_part(style.css style)
 set(script "")
-foreach(part draw map charts main)
+foreach(part draw chart map charts routing kmers bench page)
   read_part(${part}.js content)
   string(APPEND script "${content}")
 endforeach()

@@ -16,6 +16,27 @@ function html(name, attributes = {}, ...children) {
   return element;
 }
 
+// The parts of which each page consists.
+
+function pageHead(title, ...lead) {
+  const bird = svg("svg", { viewBox: "0 0 34 22", "aria-hidden": "true" },
+    svg("path", { d: "M1 12C8 2 13 3 17 9 21 3 26 2 33 12 26 7 22 8 17 15 12 8 8 7 1 12Z", fill: "var(--accent)" }));
+  document.getElementById("top").append(html("div", { class: "brand" }, bird, document.title),
+    html("h1", {}, ...[title].flat()), html("p", { class: "lead" }, ...lead));
+}
+
+function pageSection(title, facts, ...parts) {
+  const root = html("section", { class: "run" }, html("h2", {}, title), html("p", { class: "facts" }, ...[facts].flat()), ...parts);
+  document.getElementById("sections").append(root);
+  return root;
+}
+
+// The second column has text, the others numbers.
+function table(columns, rows) {
+  const row = (kind, cells) => html("tr", {}, ...cells.map((cell) => html(kind, {}, String(cell))));
+  return html("div", { class: "scroll" }, html("table", {}, row("th", columns), ...rows.map((cells) => row("td", cells))));
+}
+
 function time(ns) {
   if (ns == null) return "–";
   const digits = (value) => (value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0));
@@ -33,11 +54,12 @@ function percent(part, whole) {
   return whole === 0 ? "–" : Math.round((100 * part) / whole) + " %";
 }
 
-// Maps [low, high] of times to [from, to], evenly by their logarithm.
-function logScale(low, high, from, to) {
-  const a = Math.log10(Math.max(low, 1));
-  const b = Math.max(Math.log10(Math.max(high, 1)), a + 0.3);
-  const scale = (value) => from + ((Math.log10(Math.max(value, 1)) - a) / (b - a)) * (to - from);
+// Maps [low, high] to [from, to], evenly by their logarithm; less than `least` is shown as that.
+function logScale(low, high, from, to, least = 1) {
+  const log = (value) => Math.log10(Math.max(value, least));
+  const a = log(low);
+  const b = Math.max(log(high), a + 0.3);
+  const scale = (value) => from + ((log(value) - a) / (b - a)) * (to - from);
   scale.ticks = [];
   const steps = b - a > 2.2 ? [1] : b - a > 1.1 ? [1, 3] : [1, 2, 5];
   for (let power = Math.floor(a); power <= b; ++power) {

@@ -1,8 +1,14 @@
-// Puts the page together.
+// Puts the page of `dunlin routing` together.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+function showRouting({ runs }) {
+  routingHead(runs);
+  runs.forEach(runSection);
+  document.querySelector("main").after(html("footer", {}, html("p", {},
+    "Times run from the write of a change. ", html("b", {}, "First"), " is the first router away from the changed link that had installed new routes, ",
+    html("b", {}, "last"), " the last router of all; routers that could tell that the change leaves their shortest paths alone did nothing.")));
+}
 
-function head(runs) {
+function routingHead(runs) {
   const sum = (of) => runs.reduce((total, run) => total + of(run), 0);
   const agrees = runs.every((run) => run.check.agrees);
   const routers = sum((run) => run.routers.length);
@@ -10,17 +16,11 @@ function head(runs) {
   const skipped = sum((run) => run.summary.skipped);
   const chances = skipped + sum((run) => run.summary.recomputed);
   const networks = runs.length === 1 ? runs[0].name : plural(runs.length, "network");
-  const bird = svg("svg", { viewBox: "0 0 34 22", "aria-hidden": "true" },
-    svg("path", { d: "M1 12C8 2 13 3 17 9 21 3 26 2 33 12 26 7 22 8 17 15 12 8 8 7 1 12Z", fill: "var(--accent)" }));
   const where = [...new Set(runs.map((run) => (run.fabric === "sim" ? "simulated on " + run.profile : "each router a process" + (run.hosts === 1 ? " of one host" : " of one of " + run.hosts + " hosts"))))].join("; ");
-  document.getElementById("top").append(
-    html("div", { class: "brand" }, bird, "dunlin routing"),
-    html("h1", {},
-      agrees ? `All ${plural(routers, "router")} of ${networks} ` : `Routers of ${networks} `,
-      html("span", { class: agrees ? "good" : "bad" }, agrees ? "agree" : "disagree"), " with the independent computation."),
-    html("p", { class: "lead" },
-      `${plural(events, "link event")}, ${where}. ` +
-      (chances ? `In ${percent(skipped, chances)} of all cases a router could tell from the shared table that it need not compute its paths again.` : "")));
+  pageHead([agrees ? `All ${plural(routers, "router")} of ${networks} ` : `Routers of ${networks} `,
+    html("span", { class: agrees ? "good" : "bad" }, agrees ? "agree" : "disagree"), " with the independent computation."],
+    `${plural(events, "link event")}, ${where}. ` +
+    (chances ? `In ${percent(skipped, chances)} of all cases a router could tell from the shared table that it need not compute its paths again.` : ""));
   if (runs.length > 1) {
     document.getElementById("top").append(html("nav", {}, ...runs.map((run, i) =>
       html("a", { href: "#run" + i }, run.name, html("small", {}, String(run.routers.length))))));
@@ -71,12 +71,8 @@ function eventTable(run) {
   const columns = ["#", "event", "at", "first", "last", "computing", "computed", "need not"];
   const cells = (event, i) => [i + 1, event.text, time(event.at_ns), time(event.first_ns), time(event.last_ns),
     event.last_ns == null ? "–" : time(event.last_compute_ns), event.recomputed, event.skipped];
-  const table = html("table", {}, html("tr", {}, ...columns.map((c) => html("th", {}, c))));
-  const details = html("details", {}, html("summary", {}, "All events as a table"), html("div", { class: "scroll" }, table));
-  details.addEventListener("toggle", () => {
-    if (table.rows.length > 1) return;
-    table.append(...run.events.map((event, i) => html("tr", {}, ...cells(event, i).map((c) => html("td", {}, String(c))))));
-  });
+  const details = html("details", {}, html("summary", {}, "All events as a table"));
+  details.addEventListener("toggle", () => details.append(table(columns, run.events.map(cells))), { once: true });
   return details;
 }
 
@@ -88,13 +84,13 @@ function verdict(run) {
     html("ul", { class: "wrong" }, ...differences.map((d) => html("li", {}, d))));
 }
 
-function section(run, index) {
+function runSection(run, index) {
   const place = (name) => html("div", { class: name });
   const [mapPlace, reactionPlace, linePlace, spreadPlace] = ["map", "reactions", "line", "spread"].map(place);
   const where = run.fabric === "sim" ? "simulated: " + run.profile : "on " + run.network;
-  const root = html("section", { class: "run", id: "run" + index }, html("h2", {}, run.name),
-    html("p", { class: "facts" }, `${plural(run.routers.length, "router")} · ${plural(run.links.length, "link")} · cost: ${run.cost} · ${where} · `, verdict(run)));
-  document.getElementById("runs").append(root);
+  const root = pageSection(run.name,
+    [`${plural(run.routers.length, "router")} · ${plural(run.links.length, "link")} · cost: ${run.cost} · ${where} · `, verdict(run)]);
+  root.id = "run" + index;
   if (run.events.length === 0) {
     root.append(mapPlace, html("p", { class: "facts" }, "No events were played."));
     new NetworkMap(mapPlace, run);
@@ -127,6 +123,3 @@ function section(run, index) {
     play.textContent = playing ? "Stop" : "Play";
   });
 }
-
-head(data.runs);
-data.runs.forEach(section);
