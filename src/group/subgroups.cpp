@@ -11,7 +11,7 @@
 namespace dunlin::group {
 namespace {
 
-/// Of the row, of plans and of the control messages (docs/formats/group-control.md).
+/// The version of rows, plans and control messages (docs/formats/group-control.md).
 constexpr int kProtocol = 3;
 
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {

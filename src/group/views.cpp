@@ -13,7 +13,7 @@
 namespace dunlin {
 namespace {
 
-/// An exception of other code must not stop us half-way: it comes out of poll() when we are done.
+/// An exception of other code must not stop us half-way: it comes out of poll() at the end.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
   try {
@@ -145,7 +145,7 @@ void Group::State::announce() {
   rethrow(thrown);
 }
 
-/// A part that is not there, or could not begin, could do nothing that is asked of it later.
+/// A participant that is missing or cannot begin ends the group here: it could do nothing later.
 void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgroup) {
   try {
     if (participant == nullptr)
@@ -219,7 +219,7 @@ std::string Group::State::too_few() const {
          perhaps_other_subgroups();
 }
 
-/// Founders that declare others are refused, and gone at once; perhaps before they could be read.
+/// Founders that declare other subgroups are refused and leave, perhaps before we read why.
 std::string Group::State::perhaps_other_subgroups() const {
   if (!declaration_) return {};
   if (!declaration_->refusal().empty())
@@ -234,7 +234,7 @@ std::string Group::State::perhaps_other_subgroups() const {
 }
 
 /// Whether these counts cover the trim. Those of a member that was heard before the view ended do;
-/// others may not.
+/// those of others may not.
 bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexcept {
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   return std::equal(trim.begin(), trim.end(), counts.begin(), counts.end(),
@@ -305,7 +305,7 @@ void Group::State::go_on() {
   if (!view.joined.empty()) welcome();
 }
 
-/// All members of the view say the same to those that came in, as any may fail.
+/// All members of the view say the same to the joiners, as any member may fail.
 void Group::State::welcome() {
   group::ControlMessage message{.kind = group::ControlMessage::Kind::welcome,
                                 .view = view.number,
@@ -408,7 +408,7 @@ std::size_t Group::State::poll() {
 
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
-  if (leaving_) hand_over();  // also those that were joined since
+  if (leaving_) hand_over();  // also subgroups that were joined since
   std::size_t done = agreement_->poll();
   if (attends_) done += poll_control();
   if (stopped()) return done + 1;
@@ -419,7 +419,7 @@ std::size_t Group::State::poll_view() {
   if (stage_ == Stage::working) {
     done += poll_participants();
     if (!leaving_ || handed_over_) return done;
-    hand_over();  // what came in this poll may be the last that it waited for
+    hand_over();  // this poll may have brought the last that they waited for
     return done + (handed_over_ ? 1 : 0);
   }
   return stage_ == Stage::wedged ? done : done + 1;
