@@ -15,17 +15,18 @@ void StateTransfer::begin(const Participants& participants) {
 }
 
 /// Members that joined together with this one are asked last: they may lack the state, too.
-void StateTransfer::enter(const View& view, const Places& places, ControlChannel& channel) {
+void StateTransfer::enter(const View& view, const SubgroupsInView& in_view,
+                          ControlChannel& channel) {
   view_ = view.number;
   channel_ = &channel;
-  questions_.assign(places.size(), {});
+  questions_.assign(in_view.size(), {});
   names_.clear();
-  lacking_.resize(places.size());
-  was_there_.resize(places.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const Subgroup& subgroup = places[i].subgroup;
+  lacking_.resize(in_view.size());
+  was_there_.resize(in_view.size());
+  for (std::size_t i = 0; i < in_view.size(); ++i) {
+    const Subgroup& subgroup = in_view[i].subgroup;
     names_.push_back(subgroup.name);
-    if (!places[i].ours) lacking_[i] = false;
+    if (!in_view[i].ours) lacking_[i] = false;
     if (!lacking_[i]) continue;
     std::vector<Rank>& whom = questions_[i].whom;
     whom = subgroup.members;

@@ -21,12 +21,12 @@ namespace dunlin::group {
 
 class StateTransfer {
  public:
-  using Places = std::vector<Subgroups::Place>;
+  using SubgroupsInView = std::vector<Subgroups::InView>;
   using Participants = std::vector<SubgroupParticipant*>;
 
   /// This member has just come: the participants that need a state lack it.
   void begin(const Participants& participants);
-  void enter(const View& view, const Places& places, ControlChannel& channel);
+  void enter(const View& view, const SubgroupsInView& in_view, ControlChannel& channel);
   [[nodiscard]] bool lacks(std::size_t subgroup) const noexcept {
     return subgroup < lacking_.size() && lacking_[subgroup];
   }

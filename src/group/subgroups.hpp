@@ -18,7 +18,8 @@ inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
 
 class Subgroups {
  public:
-  struct Place {
+  /// One subgroup in a view.
+  struct InView {
     Subgroup subgroup;            // without members: none of them is there
     std::size_t first_count = 0;  // index of its senders' counts, in the order of `senders`
     bool ours = false;
@@ -29,10 +30,10 @@ class Subgroups {
 
   [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }
   /// The subgroups in a view, whose members have these names, and ranks in its fabric.
-  [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks,
-                                           const Scope& scope) const;
+  [[nodiscard]] std::vector<InView> in_view(const View& view, const std::vector<Rank>& ranks,
+                                            const Scope& scope) const;
   /// How many counts there are in all.
-  [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
+  [[nodiscard]] static std::size_t counts(const std::vector<InView>& all) noexcept;
   /// Equal for all members with equal declarations; whether others may join is a part of it.
   [[nodiscard]] std::string fingerprint(bool joinable) const;
   /// The declarations as a text for people; of long lists, how many names there are, and their

@@ -98,17 +98,17 @@ void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric.rank(),
                        "GRP-V1: a member is in the view that it enters");
   view.ranks = ranks;
-  places_ = subgroups.in_view(view, ranks, scope);
-  had_members_.resize(places_.size());
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    places_[i].subgroup.had_members = had_members_[i];
-    if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
+  in_view_ = subgroups.in_view(view, ranks, scope);
+  had_members_.resize(in_view_.size());
+  for (std::size_t i = 0; i < in_view_.size(); ++i) {
+    in_view_[i].subgroup.had_members = had_members_[i];
+    if (!in_view_[i].subgroup.members.empty()) had_members_[i] = true;
   }
   agreement_ = std::make_unique<group::ViewAgreement>(
       fabric, group::ViewAgreement::Options{.table = scope.region("view"),
                                             .view = view.number,
                                             .members = ranks,
-                                            .counts = group::Subgroups::counts(places_),
+                                            .counts = group::Subgroups::counts(in_view_),
                                             .text = subgroups.fingerprint(rendezvous_ != nullptr)});
   if (joins_) joins_->enter(view, ranks, *channel_);
   changing->enter(view, ranks);
@@ -117,13 +117,13 @@ void Group::State::enter() {
 
 /// By sender, over all subgroups.
 std::vector<std::uint64_t> Group::State::received() {
-  std::vector<std::uint64_t> counts(group::Subgroups::counts(places_), group::kNoOpinion);
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+  std::vector<std::uint64_t> counts(group::Subgroups::counts(in_view_), group::kNoOpinion);
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView& in_view) {
     const std::span<const std::uint64_t> theirs = participant.received();
-    DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
+    DUNLIN_ASSERT_ALWAYS(theirs.size() <= in_view.subgroup.senders.size(),
                          "a SubgroupParticipant counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
-              counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
+              counts.begin() + static_cast<std::ptrdiff_t>(in_view.first_count));
   });
   return counts;
 }
@@ -133,11 +133,11 @@ void Group::State::announce() {
   std::exception_ptr thrown;
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(participants);
-  if (joins_) transfer_.enter(view, places_, *channel_);
-  for (; begun_ < places_.size(); ++begun_) {
-    if (!places_[begun_].ours) continue;
-    places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
-    begin(participants[begun_], places_[begun_].subgroup);
+  if (joins_) transfer_.enter(view, in_view_, *channel_);
+  for (; begun_ < in_view_.size(); ++begun_) {
+    if (!in_view_[begun_].ours) continue;
+    in_view_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
+    begin(participants[begun_], in_view_[begun_].subgroup);
   }
   changing->start();
   attends_ = true;
@@ -208,7 +208,7 @@ void Group::State::wedge() {
   if (joins_) joins_->wedge();
   changing->wedge();
   for (std::size_t i = 0; i < begun_; ++i)
-    if (places_[i].ours && participants[i] != nullptr) participants[i]->wedge();
+    if (in_view_[i].ours && participants[i] != nullptr) participants[i]->wedge();
 }
 
 std::string Group::State::too_few() const {
@@ -248,15 +248,15 @@ std::exception_ptr Group::State::finish() {
   std::exception_ptr thrown;
   const group::Decision& decision = agreement_->change().decision();
   std::vector<Rank> staying;
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView& in_view) {
     staying.clear();
     for (std::uint32_t i = 0; i < ranks.size(); ++i)
       if (decision.survivors.has(i) &&
-          std::ranges::find(place.subgroup.members, ranks[i]) != place.subgroup.members.end())
+          std::ranges::find(in_view.subgroup.members, ranks[i]) != in_view.subgroup.members.end())
         staying.push_back(ranks[i]);
     keep(thrown, [&] {
       participant.finish(
-          std::span(decision.trim).subspan(place.first_count, place.subgroup.senders.size()),
+          std::span(decision.trim).subspan(in_view.first_count, in_view.subgroup.senders.size()),
           staying);
     });
   });
@@ -312,8 +312,8 @@ void Group::State::welcome() {
                                 .count = static_cast<std::uint32_t>(view.joined.size()),
                                 .ranks = ranks,
                                 .founders = founders};
-  for (const group::Subgroups::Place& place : places_)
-    message.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
+  for (const group::Subgroups::InView& in_view : in_view_)
+    message.bytes.push_back(static_cast<std::byte>(in_view.subgroup.had_members));
   for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)
     channel_->send(ranks[i], encode(message));
 }
@@ -343,7 +343,7 @@ void Group::State::leave() {
 /// What was sent here comes first: in the view without this member nobody sends it again.
 void Group::State::hand_over() {
   bool all = changing->hand_over();
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place&) {
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView&) {
     all &= participant.hand_over();
   });
   if (!all || handed_over_) return;
@@ -426,10 +426,10 @@ std::size_t Group::State::poll_view() {
 }
 
 std::size_t Group::State::poll_participants() {
-  const auto works = [&](std::size_t i) { return places_[i].ours && participants[i] != nullptr; };
+  const auto works = [&](std::size_t i) { return in_view_[i].ours && participants[i] != nullptr; };
   std::exception_ptr thrown;
   const std::size_t done =
-      turns_.poll([&] { return places_.size(); },
+      turns_.poll([&] { return in_view_.size(); },
                   [&](std::size_t i) { return works(i) && participants[i]->rests(); },
                   [&](std::size_t i) {
                     std::size_t found = works(i) ? 1 : 0;  // if it throws

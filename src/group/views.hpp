@@ -28,8 +28,6 @@
 namespace dunlin {
 
 struct Group::State {
-  using Places = std::vector<group::Subgroups::Place>;
-
   /// Begins in the first view of a fabric's members.
   State(Fabric& fabric, GroupOptions options);
   /// Begins in the first view of a member that comes in.
@@ -106,13 +104,13 @@ struct Group::State {
   void receive(Rank from, group::ControlMessage message);
   template <class Do>
   void each_participant(Do action) {
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      if (places_[i].ours && participants[i] != nullptr) action(*participants[i], places_[i]);
+    for (std::size_t i = 0; i < in_view_.size(); ++i)
+      if (in_view_[i].ours && participants[i] != nullptr) action(*participants[i], in_view_[i]);
   }
 
   std::unique_ptr<group::ControlChannel> channel_;
   bool attends_ = true;  // whether each poll calls poll_control()
-  Places places_;
+  std::vector<group::Subgroups::InView> in_view_;
   std::size_t begun_ = 0;  // how many of the participants, from the first on, have begun the view
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
   Turns turns_;

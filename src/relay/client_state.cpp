@@ -73,10 +73,10 @@ void ClientState::resolve(const std::string& relay) {
   if (failure != 0)
     throw Error("relay '" + relay + "': its address cannot be found: " + gai_strerror(failure));
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    Place place{.text = relay};
-    std::memcpy(&place.address, one->ai_addr, one->ai_addrlen);
-    place.bytes = one->ai_addrlen;
-    places_.push_back(std::move(place));
+    RelayAddress next{.text = relay};
+    std::memcpy(&next.address, one->ai_addr, one->ai_addrlen);
+    next.bytes = one->ai_addrlen;
+    relays_.push_back(std::move(next));
   }
   freeaddrinfo(found);
 }
@@ -84,15 +84,15 @@ void ClientState::resolve(const std::string& relay) {
 // --- the connection ------------------------------------------------------------------------------
 
 void ClientState::connect() {
-  const Place& place = places_[place_];
+  const RelayAddress& relay = relays_[current_];
   Descriptor socket(
-      ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      ::socket(relay.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   due_ns_ = clock_ns() + options_.connect_ns;
   if (!socket) return disconnect("no socket: " + error_text(errno));
   const int yes = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   const int result =
-      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address), place.bytes);
+      ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&relay.address), relay.bytes);
   const int failure = result == 0 ? 0 : errno;
   connection_ = std::make_unique<Connection>(
       std::move(socket), secrets_ ? secrets_->make_pipe(Side::client) : make_plain_pipe());
@@ -122,12 +122,12 @@ bool ClientState::finish_connecting() {
 
 /// Ends the connection. The next relay is tried at once, unless all were tried in vain.
 void ClientState::disconnect(const std::string& why) {
-  why_disconnected = "relay " + places_[place_].text + ": " + why;
+  why_disconnected = "relay " + relays_[current_].text + ": " + why;
   failures_ = welcomed_ ? 1 : failures_ + 1;
   connection_.reset();
   connecting_ = welcomed_ = false;
-  place_ = (place_ + 1) % places_.size();
-  due_ns_ = clock_ns() + (failures_ % places_.size() == 0 ? options_.retry_ns : 0);
+  current_ = (current_ + 1) % relays_.size();
+  due_ns_ = clock_ns() + (failures_ % relays_.size() == 0 ? options_.retry_ns : 0);
   for (Slot& slot : slots_) {
     slot.is_sent = slot.closing = false;
     if (slot.writer) slot.writer->open_now = false;

@@ -44,8 +44,8 @@ std::string text_of(const std::string& address, std::uint16_t port) {
 class Relay::State {
  public:
   struct Client {
-    Client(Descriptor socket, std::unique_ptr<Pipe> pipe, SessionPlace& place)
-        : connection(std::move(socket), std::move(pipe)), session(place, connection) {}
+    Client(Descriptor socket, std::unique_ptr<Pipe> pipe, RelayContext& context)
+        : connection(std::move(socket), std::move(pipe)), session(context, connection) {}
     Connection connection;
     Session session;
     std::uint64_t number = 0;
@@ -98,7 +98,7 @@ class Relay::State {
   pubsub::DomainParticipant& participant_;
   std::unique_ptr<Secrets> secrets_;
   RelayTopics topics_;
-  SessionPlace place_;
+  RelayContext context_;
   Descriptor epoll_;
   std::uint64_t next_number_ = kListenerTag + 1;
   std::uint32_t polls_until_look_ = 0;
@@ -118,10 +118,10 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
       participant_(participant),
       secrets_(make_secrets(options.secret)),
       topics_(participant),
-      place_{.topics = topics_,
-             .options = options,
-             .counters = counters,
-             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
+      context_{.topics = topics_,
+               .options = options,
+               .counters = counters,
+               .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
   if (!secrets_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
@@ -204,7 +204,7 @@ void Relay::State::take_in(Descriptor socket) {
   const int yes = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   auto client = std::make_unique<Client>(
-      std::move(socket), secrets_ ? secrets_->make_pipe(Side::relay) : make_plain_pipe(), place_);
+      std::move(socket), secrets_ ? secrets_->make_pipe(Side::relay) : make_plain_pipe(), context_);
   client->number = next_number_++;
   client->interest = EPOLLIN;
   client->since_ns = participant_.fabric().now_ns();
@@ -279,8 +279,8 @@ void Relay::State::show_life(std::uint64_t now_ns) {
 }
 
 std::size_t Relay::State::attend_due() {
-  if (place_.due.empty()) return 0;
-  const std::vector<Session*> due = std::exchange(place_.due, {});
+  if (context_.due.empty()) return 0;
+  const std::vector<Session*> due = std::exchange(context_.due, {});
   for (Session* const session : due) {
     session->is_due = false;
     Client& client = *by_session_.at(session);
@@ -347,7 +347,7 @@ void Relay::State::bury() {
     const auto found = clients.find(number);
     if (found == clients.end()) continue;
     drain(found->second->connection.socket());
-    std::erase(place_.due, &found->second->session);
+    std::erase(context_.due, &found->second->session);
     by_session_.erase(&found->second->session);
     clients.erase(found);
   }
