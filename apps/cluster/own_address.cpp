@@ -39,7 +39,7 @@ std::string addresses_of_this_host() {
   return text.empty() ? "none, as no device is up" : text;
 }
 
-/// Of a link alone, with nothing that says of which.
+/// Whether a link-local address does not say of which link.
 bool lacks_its_device(const addrinfo& found) {
   if (found.ai_family != AF_INET6) return false;
   sockaddr_in6 address{};

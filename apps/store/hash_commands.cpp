@@ -130,7 +130,7 @@ const char* begin_hscan(Job& job) {
   return begin_read_hash(job);
 }
 
-/// All fields at once, as Redis does with a small hash.
+/// Returns all fields at once, as Redis does with a small hash.
 bool conclude_hscan(Job& job, Reply& reply) {
   const auto hash = hash_of(*job.call, reply);
   if (!hash) return true;

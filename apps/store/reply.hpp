@@ -28,7 +28,7 @@ class Reply {
   void real(double number);
   /// Text for people (INFO).
   void verbatim(std::string_view text);
-  // So many elements, or pairs, follow.
+  // The elements, or pairs, must follow.
   void array(std::size_t elements) { number_line('*', static_cast<std::int64_t>(elements)); }
   void map(std::size_t pairs);
 

@@ -30,7 +30,7 @@ const char* begin_update_set(Job& job, Order::Decide decide) {
   return nullptr;
 }
 
-/// As Redis takes it: what strtod does, without blanks before it.
+/// Parses as Redis does: by strtod, without blanks before.
 bool parse_score(std::string_view text, double& score) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0) return false;
   const std::string copy(text);
@@ -231,7 +231,7 @@ const char* begin_zscan(Job& job) {
   return words.names_only ? kSyntaxError : begin_read_set(job);
 }
 
-/// All members at once, as Redis does with a small set.
+/// Returns all members at once, as Redis does with a small set.
 bool conclude_zscan(Job& job, Reply& reply) {
   const auto set = set_of(*job.call, reply);
   if (!set) return true;
