@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "assert.hpp"
 #include "fabric/names.hpp"
 
 namespace dunlin::group {
@@ -180,6 +181,8 @@ bool Joins::fits(PendingJoiner& joiner) {
 
 /// Makes the leader's plan, with all joiners at the listener that can be members.
 void Joins::make_plan() {
+  DUNLIN_ASSERT_ALWAYS(leads() && working_ && plan_.id == kNoPlan,
+                       "GRP-N2: the leader makes a plan while its view works, and has none");
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (joiners_.empty() || !all_alive) return;
   if (fabric().now_ns() < next_plan_ns_) return fabric().wake_at(next_plan_ns_);

@@ -5,6 +5,8 @@
 
 #include <dunlin/group.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::group {
 namespace {
 
@@ -263,6 +265,7 @@ void SubgroupLeader::advance(const std::string& name) {
 void SubgroupLeader::add_change(SubgroupMessage& message, Proposal& proposal,
                                 const std::string& name) {
   Entry& entry = entries_.at(name);
+  DUNLIN_ASSERT_ALWAYS(!entry.undecided, "GRP-D3: a subgroup has one change at a time");
   proposal.names.push_back(name);
   proposal.awaited = proposal.awaited | entry.members | entry.behind;
   message.changes.push_back(change(name, entry));

@@ -199,6 +199,7 @@ void Log::trim_before(std::uint64_t number) {
   const std::uint64_t needed = snapshot_ ? snapshot_->from : 1;
   const Segment& kept = segment_of(std::min({number, next_, needed}));
   if (kept.first == segments_.front().first) return;
+  DUNLIN_ASSERT_ALWAYS(kept.first <= needed, "LOG-S2: a restart's records are not trimmed");
   try {
     forget(kept.first);
   } catch (const std::exception& error) {

@@ -156,6 +156,7 @@ bool DurableLog::trim_is_due() const noexcept {
 
 void DurableLog::trim(const Deliverer::Delivered& delivered,
                       std::optional<std::span<const std::byte>> state, std::uint64_t now_ns) {
+  DUNLIN_ASSERT_ALWAYS(begun(), "MC-L1: nothing is delivered before the view has begun");
   trimmed_at_ = journal_->bytes_to_replay();
   std::uint64_t from = first_message_ + delivered.complete;
   if (keep_from_) from = std::min(from, std::max(keep_from_(), journal_->least_from()));
