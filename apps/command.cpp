@@ -23,7 +23,7 @@ Status complain(Status status, const char* text) {
   return status;
 }
 
-/// Of a word where a command should be, CLI11 would say that a command is missing.
+/// Names the unknown word in place of a command, where CLI11 would say that a command is missing.
 std::string unknown_command(const CLI::App& program) {
   const CLI::App* at = &program;
   std::string in;

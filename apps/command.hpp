@@ -43,7 +43,7 @@ class VerificationFailed : public Error {
 /// A number from `least` to `most`; CLI::Range would let "nan" through, which is on neither side of
 /// any bound.
 [[nodiscard]] CLI::Validator number_between(double least, double most, const std::string& what);
-/// Of seconds, up to an hour.
+/// A number of seconds, up to an hour.
 [[nodiscard]] CLI::Validator seconds();
 
 /// An option whose value is a list with commas; `entry` says what each of it is. CLI11's own would
@@ -72,7 +72,7 @@ void add_topic(CLI::App& program);
 void add_commands(CLI::App& program);
 /// Parse and run; errors are printed to standard error as one sentence.
 Status run(CLI::App& program, int argc, const char* const* argv);
-/// The same, of a program that has all commands.
+/// Runs a program that has all commands.
 Status run(int argc, const char* const* argv);
 
 }  // namespace dunlin::app

@@ -7,7 +7,7 @@ namespace dunlin::app {
 
 /// Where clients connect.
 struct Endpoint {
-  std::string address;     // of this host, as a number
+  std::string address;     // this host's address, as a number
   std::uint16_t port = 0;  // 0: the kernel chooses one
 
   /// "127.0.0.1:6390", "[::1]:6390", "localhost:6390". Throws BadInput that

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = MemberEvent::Kind;
 
-/// In UTC: the hosts of a group may be in several time zones.
+/// The time in UTC, as the hosts of a group may be in several time zones.
 std::string time_now() {
   const auto now =
       std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -14,7 +14,7 @@
 namespace dunlin::app {
 namespace {
 
-/// But those that we were started to ignore, as nohup does it.
+/// Leaves out signals that this process was started to ignore, as by nohup.
 sigset_t ending_signals() {
   sigset_t set;
   sigemptyset(&set);

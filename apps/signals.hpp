@@ -6,9 +6,9 @@ namespace dunlin::app {
 /// handlers may exit with status 1, as one does that libfabric needs. Ignored ones stay so.
 void take_back_signals() noexcept;
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end this process but are remembered, unless
-/// they are ignored (nohup). If nobody has asked for one when it goes, that one ends the process
-/// after all.
+/// While a SignalGuard lives, SIGINT, SIGTERM and SIGHUP do not end this process but are
+/// remembered, unless they are ignored (nohup). When it is destroyed, a signal for which nobody has
+/// asked ends the process after all.
 class SignalGuard {
  public:
   SignalGuard();

@@ -7,10 +7,10 @@
 /// Text of unknown origin, made fit for a terminal.
 namespace dunlin::app {
 
-/// Without control characters or broken UTF-8, and at most `columns` characters long (a longer one
-/// ends in an ellipsis).
+/// The text without control characters and broken UTF-8, cut to `columns` characters with an
+/// ellipsis.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t columns = 60);
-/// The same in double quotes.
+/// The text of printable(), in double quotes.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 /// Text padded with blanks on the right to a width, counted in characters.
 [[nodiscard]] std::string padded(std::string text, std::size_t columns);

@@ -5,15 +5,15 @@
 
 #include <dunlin/fabric/tls.hpp>
 
-/// Before hosts form a group, their commands meet: whether all are about to do the same. A group
-/// cannot say so: hosts with other options may not even find to one fabric, and would wait in vain.
+/// Before hosts form a group, their commands meet and compare what they are about to do. A group
+/// cannot: hosts with other options may not even find one fabric, and would wait in vain.
 namespace dunlin::app {
 
 /// The run that a host is about to begin.
 struct Intent {
   std::string what;          // "routing": others do not meet it
   std::string text = {};     // for people; what must be the same
-  std::uint64_t hash = 0;    // of all that must be the same
+  std::uint64_t hash = 0;    // over all that must be equal
   std::string besides = {};  // what is in the hash and not in the text: "links, costs or events"
 };
 
@@ -22,7 +22,7 @@ struct Party {
   std::uint32_t hosts;
   std::uint32_t host;
   std::string rendezvous;
-  std::string rendezvous_option = {};  // that says it
+  std::string rendezvous_option = {};  // the option that says where the rendezvous is
   std::string secret;
   TlsFiles tls;
   std::uint32_t timeout_ms = 0;

@@ -24,8 +24,7 @@ namespace {
 constexpr std::array kPlaces{"DUNLIN_MEMBERS", "DUNLIN_NAMES", "DUNLIN_NAME", "DUNLIN_RANK",
                              "DUNLIN_RENDEZVOUS"};
 
-/// Whether a launcher, or a user, has given this process a place by the environment: one member is
-/// none.
+/// Whether a launcher, or a user, has given this process a place among several by the environment.
 bool placed_by(const launch::Environment& environment) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(),
                                 [&](const char* name) { return environment.has(name); });
@@ -54,7 +53,7 @@ void demand_secret(const launch::Environment& environment) {
       "each; a good one: openssl rand -hex 32");
 }
 
-/// Of `there`, lines that begin "provider: device ", or "device " where there are no providers.
+/// `there` has lines that begin "provider: device ", or "device " where there are no providers.
 void demand_there(const std::vector<std::string>& there, const std::string& asked,
                   const std::string& start) {
   const bool found = std::any_of(there.begin(), there.end(),
@@ -95,8 +94,8 @@ Cluster::Cluster(const FabricOptions& options) : common_(options) {
   choose_network(options);
 }
 
-/// From the options, or else from a launcher, for which each process is a host (docs/deploy.md has
-/// the variables); or this host is alone. The environment fills the options still open.
+/// Takes the hosts from the options, or else from a launcher, for which each process is a host
+/// (docs/deploy.md); or this host is alone. The environment fills the options still open.
 void Cluster::choose_hosts(const FabricOptions& options) {
   const launch::Environment environment;
   JoinOptions place = options;

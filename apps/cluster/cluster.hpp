@@ -25,7 +25,7 @@ struct MemberPlacement {
   std::string group;
   std::uint32_t members = 0;
   Rank rank = 0;
-  // Unless the user has said.
+  // Defaults, which the user may change.
   std::uint32_t timeout_ms = 10'000;
   std::uint32_t silence_timeout_ms = 1'000;
 };
@@ -45,11 +45,12 @@ class Cluster {
   [[nodiscard]] std::uint32_t host() const noexcept { return host_; }
 
   /// Returns when all hosts have come and are about to do the same. Throws BadInput on all of them
-  /// if they are not; Error if not all have come in time, which is this unless the user has said.
+  /// if they are not; Error if not all have come in time: `timeout_ms`, unless the user says
+  /// another.
   void agree(Intent intent, std::uint32_t timeout_ms) const;
 
-  /// A group's name that all hosts agree on; with one host, a name that no other run has. Made
-  /// before the processes of this host are.
+  /// A group's name that all hosts agree on; with one host, a name that no other run has. To be
+  /// called before the processes of this host are made.
   [[nodiscard]] std::string group(const std::string& what) const;
   /// Joins by any process that has this object, or a copy from before it was forked. Throws Error.
   [[nodiscard]] std::unique_ptr<Fabric> join(const MemberPlacement& placement) const;

@@ -46,10 +46,10 @@ void add_fabric_option(CLI::App& command, FabricOptions& options, const std::str
 /// `--fabric`, and the options that belong to it.
 void add_fabric_options(CLI::App& command, FabricOptions& options, const std::string& about,
                         const DefaultTimeOuts& defaults);
-/// The same without `--fabric`.
+/// Adds these options without `--fabric`.
 void add_network_options(CLI::App& command, FabricOptions& options,
                          const DefaultTimeOuts& defaults);
-/// The same without `--hosts` and `--host`.
+/// Adds these options without `--hosts` and `--host`.
 void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultTimeOuts& defaults);
 
 /// Throws BadInput unless there is such a fabric in this build, and all options belong to it.

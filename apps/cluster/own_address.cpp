@@ -20,7 +20,7 @@ std::string addresses_of_this_host() {
   return text.empty() ? "none, as no device is up" : text;
 }
 
-/// Of a link alone, with nothing that says of which.
+/// Whether a link-local address does not say of which link.
 bool lacks_its_device(const SocketAddress& at) {
   const auto& six = reinterpret_cast<const sockaddr_in6&>(at.address);
   return at.address.ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six.sin6_addr) &&

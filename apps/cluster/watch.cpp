@@ -59,7 +59,7 @@ struct Views {
 };
 
 /// The process that watches: this host's member of a group in which each host is a member. A host
-/// that is in no further view, and has not said farewell before, is lost.
+/// that drops out of the view without a farewell is lost.
 class Watcher {
  public:
   Watcher(std::unique_ptr<Fabric> fabric, const Descriptor& line)
@@ -125,7 +125,7 @@ class Watcher {
     loss_ = std::move(text);
     lost_ns_ = fabric_->now_ns();
   }
-  /// As the parent says: the others know why when the group lets us go.
+  /// Leaves when the parent says so: the others know why when the group lets us go.
   void leave(const std::string& order) {
     bool sent = false;
     const auto all_know = [&] {
@@ -224,7 +224,7 @@ void Watch::guard(const std::function<void()>& part) {
 
 void Watch::give_up(const std::string& why) noexcept { end(kGiveUp, why); }
 
-/// While it is still joining, it hears nothing, and the others learn of its end.
+/// A watcher that is still joining hears nothing, and the others learn of its end.
 void Watch::end(char how, const std::string& text) noexcept {
   if (!watcher_.running()) return;
   if (all_here_) {

@@ -27,7 +27,7 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// All hosts have come, and are about to do the same.
+  /// Whether all hosts have come, and are about to do the same.
   [[nodiscard]] bool all_here() const noexcept { return all_here_; }
   /// Returns when that is so. Throws what demand_others() does.
   void await_others();

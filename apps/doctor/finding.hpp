@@ -31,7 +31,7 @@ struct Report {
   std::vector<Finding> fabrics;
   std::vector<Finding> machine;
 
-  /// Of those at the top: a part alone keeps nothing from working.
+  /// Counts findings at the top only: a part alone keeps nothing from working.
   [[nodiscard]] std::size_t count(State state) const;
   /// Why this fabric would not work here; empty: it would.
   [[nodiscard]] std::string why_not(const std::string& fabric) const;

@@ -35,7 +35,7 @@ struct Host {
   std::function<std::vector<std::string>()> addresses;  // as devices_of("tcp") says
   std::function<std::vector<std::string>()> ranking;    // as devices_of("auto") says
   std::function<std::vector<std::string>()> networks;   // libfabric's, as devices_of("ofi") says
-  std::function<std::vector<std::string>()> unfit_networks;  // and those that we cannot use
+  std::function<std::vector<std::string>()> unfit_networks;  // libfabric's that we cannot use
 
   /// Its content without the line's end; none if it cannot be read.
   [[nodiscard]] std::optional<std::string> text(const std::string& path) const;

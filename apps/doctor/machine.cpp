@@ -28,7 +28,7 @@ std::optional<std::uint64_t> number(const std::string& text, int base = 10) {
   return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
 }
 
-/// Of "0-3,8": 5.
+/// Counts the numbers in a list: 5 for "0-3,8".
 std::optional<std::uint64_t> count_in_list(const std::optional<std::string>& list) {
   if (!list) return std::nullopt;
   std::uint64_t count = 0;
@@ -51,7 +51,7 @@ struct Limit {
   std::uint64_t soft;
   std::uint64_t hard;
 };
-/// As /proc/self/limits has it; numbers, or "unlimited".
+/// Reads a limit from /proc/self/limits: numbers, or "unlimited".
 std::optional<Limit> limit(const Host& host, const std::string& name) {
   const auto line = host.line("proc/self/limits", name);
   if (!line) return std::nullopt;
@@ -72,7 +72,7 @@ Finding unknown(const std::string& subject, const std::string& path) {
 
 // --- processors ----------------------------------------------------------------------------------
 
-/// Of a container: so much of a processor as it may use, in all.
+/// How many processors' time a container may use.
 std::optional<double> cpu_quota(const Host& host) {
   double quota = 0;
   double period = 0;

@@ -172,7 +172,8 @@ bool Bridge::is_gateway(std::string_view member) const {
          (member.size() == network_.size() || member[network_.size()] == '-');
 }
 
-/// Of the topic's members that are such gateways: this one is the oldest, the one that carries.
+/// Whether this gateway carries the topic: it is the oldest member of the topic that is a gateway
+/// to the domain.
 bool Bridge::is_first() const {
   const auto topics = participant_.topics();
   const auto found = std::ranges::find(topics, rule_.topic, &pubsub::TopicInfo::name);

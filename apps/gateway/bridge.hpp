@@ -20,9 +20,10 @@
 namespace dunlin::app::gateway {
 
 struct BridgeCounters {
-  std::uint64_t to_dds = 0;    // samples, disposes and unregisters
-  std::uint64_t from_dds = 0;  // likewise
-  std::uint64_t refused = 0;   // that the other side cannot have
+  // Samples, disposes and unregisters.
+  std::uint64_t to_dds = 0;
+  std::uint64_t from_dds = 0;
+  std::uint64_t refused = 0;  // those that the other side cannot have
 };
 
 /// One topic, carried in both directions. One thread, that of the participant.
@@ -39,8 +40,8 @@ struct BridgeCounters {
 class Bridge {
  public:
   using Notify = std::function<void(const std::string&)>;
-  /// `name`: of this member. `network`: what the names of all gateways between the same two begin
-  /// with. `notify` is given sentences for the user.
+  /// `name` is this member's. The names of all gateways between the domain and the group begin with
+  /// `network`. `notify` is given sentences for the user.
   Bridge(pubsub::DomainParticipant& participant, Domain& domain, Rule rule, std::string name,
          std::string network, Notify notify);
 
@@ -48,7 +49,7 @@ class Bridge {
   std::size_t poll(bool dds_woken);
   /// A sample waits for room in the domain, which does not tell when there is some.
   [[nodiscard]] bool awaits_dds() const noexcept { return next_ < loan_.size(); }
-  /// All that was taken is written.
+  /// Whether all that was taken is written.
   [[nodiscard]] bool settled() const noexcept {
     return !awaits_dds() && (arrived_.empty() || !first_);
   }
@@ -100,12 +101,12 @@ class Bridge {
   pubsub::AnyReader::Loan loan_;  // on its way to the domain
   std::size_t next_ = 0;
   std::deque<Arrived> arrived_;  // on its way to the group
-  bool first_ = true;            // or this is what another gateway may fail to carry
+  bool first_ = true;            // false: carries only what another gateway may fail to carry
   bool more_ = true;             // the DDS reader may have some
-  // Of a publication and key: the last number of its samples.
+  // The number of the last sample, by publication and key.
   std::unordered_map<dds_instance_handle_t, std::unordered_map<std::uint64_t, std::uint64_t>>
       numbers_;
-  std::unordered_map<dds_instance_handle_t, std::uint32_t> generations_;  // of instances
+  std::unordered_map<dds_instance_handle_t, std::uint32_t> generations_;  // by instance
   BridgeCounters counters_;
 };
 

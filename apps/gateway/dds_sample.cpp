@@ -52,7 +52,7 @@ std::size_t least_encoded_bytes(const TypeNode& node, std::size_t depth) {
   return std::max<std::size_t>(bytes, 1);
 }
 
-/// From XCDR2 into memory of zeros.
+/// Loads XCDR2 into memory of zeros.
 class Loader {
  public:
   explicit Loader(std::span<const std::byte> payload) : decoder_(payload) {}
@@ -128,7 +128,7 @@ class Loader {
   pubsub::cdr::Decoder decoder_;
 };
 
-/// From memory to XCDR2.
+/// Saves memory as XCDR2.
 class Saver {
  public:
   Saver(std::vector<std::byte>& to, const TypeNode& root) : encoder_(to, root.appendable) {}

@@ -19,8 +19,8 @@ class DdsSample {
   DdsSample& operator=(const DdsSample&) = delete;
   ~DdsSample();
 
-  /// Becomes the sample that these bytes are, plain or XCDR2 as the topic has them. Throws Error
-  /// that names the member, if they are none, or are one that DDS cannot carry.
+  /// Reads a sample from bytes that are plain or XCDR2, as in the topic. Throws Error that names
+  /// the member if they are no sample, or one that DDS cannot carry.
   void load(std::span<const std::byte> payload);
   [[nodiscard]] const void* data() const noexcept { return memory_; }
 

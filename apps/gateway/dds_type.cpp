@@ -98,7 +98,7 @@ class KeySize {
 class Assembler {
  public:
   struct Key {
-    std::vector<std::uint32_t> path;  // of instructions, each from the begin of its struct's
+    std::vector<std::uint32_t> path;  // instructions, each counted from its struct's first
     std::string name;
     const TypeNode* node;
   };
@@ -130,8 +130,8 @@ class Assembler {
   struct Piece {
     const TypeNode* node;
     std::size_t depth;
-    std::size_t instruction = 0;  // that jumps here
-    std::size_t jump = 0;         // its word that has the distance
+    std::size_t instruction = 0;  // the one that jumps here
+    std::size_t jump = 0;         // that instruction's word with the distance
     bool key = false;
     std::vector<std::uint32_t> path = {};
     std::string name = {};

@@ -41,7 +41,7 @@ class DdsType {
   std::unique_ptr<const dds_topic_descriptor_t> descriptor_;
 };
 
-/// In memory, of what lies below `depth` dimensions of the member.
+/// The bytes in memory of what lies below `depth` dimensions of the member.
 [[nodiscard]] std::size_t memory_bytes(const topic::TypeNode& node, std::size_t depth);
 
 }  // namespace dunlin::app::gateway

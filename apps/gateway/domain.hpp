@@ -48,11 +48,11 @@ using Qos = std::unique_ptr<dds_qos_t, DeleteQos>;
 struct RemoteEndpoint {
   std::string topic;
   std::string type;
-  std::string policy;  // of a writer: one that this gateway cannot carry; empty: there is none
+  std::string policy;  // a writer's policy that this gateway cannot carry; empty: none
   std::array<std::uint8_t, 16> guid = {};
   bool writes = false;
   bool keyed = false;       // its type has a key
-  bool of_gateway = false;  // of one between the domain and the same group
+  bool of_gateway = false;  // belongs to a gateway of the same group
   bool gone = false;
 };
 
@@ -68,7 +68,7 @@ class Domain {
 
   /// Whether anything has happened since; then discovery is up to date. Samples that a reader takes
   /// after this come from writers that find() knows: a writer is discovered before it is matched.
-  /// Those that have ended are remembered, the last thousand of them or, without `forget`, all.
+  /// It remembers the last thousand that have ended, or, without `forget`, all.
   bool look(bool forget);
   /// By the publication_handle of a sample; null: not known.
   [[nodiscard]] const RemoteEndpoint* find(dds_instance_handle_t publication) const;
@@ -85,7 +85,7 @@ class Domain {
   [[nodiscard]] const std::string& identity() const noexcept { return identity_; }
   /// Readable when look() would say so.
   [[nodiscard]] int descriptor() const noexcept { return event_.get(); }
-  /// From Cyclone's threads.
+  /// Called from Cyclone's threads.
   void wake() noexcept;
 
  private:

@@ -66,7 +66,7 @@ class Gateway {
     return {.descriptors = {signals_.descriptor(), domain_.descriptor()}};
   }
 
-  /// Until a signal comes; throws Error if the group ends before.
+  /// Runs until a signal comes; throws Error if the group ends before.
   void run() {
     Loop(participant_.fabric(), {.stop = stop_.get_token()}).add(participant_).add(*this).run();
     if (signal_ == nullptr) throw Error(participant_.group().why_ended());

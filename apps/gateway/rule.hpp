@@ -38,7 +38,7 @@ struct Rule {
 /// gateway can carry.
 [[nodiscard]] std::vector<Rule> read_rules(const std::string& path);
 
-/// Of the topic, if the group lacks it.
+/// The QoS for creating the topic, if the group lacks it.
 [[nodiscard]] pubsub::TopicQos topic_qos_of(const Rule& rule);
 /// Whether the topic's samples are kept for late readers in the domain, too. Throws BadInput if the
 /// rule wants what a topic of this level cannot give.

@@ -74,7 +74,7 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   ~ScratchFolder() {
-    std::error_code ignored;  // it is in the folder of what may be thrown away
+    std::error_code ignored;  // the system clears the folder of temporary files
     std::filesystem::remove_all(path_, ignored);
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -120,7 +120,7 @@ std::string histogram_text(const kmers::Counted& counted) {
   return text;
 }
 
-/// Without what the members say of themselves.
+/// Leaves out what the members say about themselves.
 void write_dump(const std::string& from, const std::string& to) {
   std::string text, line;
   std::ifstream in(from);

@@ -37,12 +37,12 @@ double letters_per_byte(const std::string& path) {
   return is_packed(path) ? kLettersPerPackedByte : 1;
 }
 
-/// As many slots as there are letters, at most; few k-mers are as many as that.
+/// By the letters in the files, as there are rarely as many k-mers.
 std::uint32_t slots_of(const CountOptions& options) {
   if (options.slots > 0) return static_cast<std::uint32_t>(options.slots);
   double letters = 0;
   for (const Input& file : options.files) {
-    std::error_code error;  // of a file that is not there any more: its reader says so
+    std::error_code error;  // the file may have gone: its reader says so
     const auto bytes = std::filesystem::file_size(file.path, error);
     if (!error) letters += static_cast<double>(bytes) * letters_per_byte(file.path);
   }

@@ -21,7 +21,7 @@ struct CountOptions {
   std::uint32_t k = 21;
   std::uint32_t processes = 2;
   bool filter = true;       // leaves out what occurs once
-  std::uint64_t slots = 0;  // of each member's part; 0: by the size of the files
+  std::uint64_t slots = 0;  // in each member's part; 0: by the size of the files
   Style style = Style::automatic;
   app::FabricOptions fabric = {};
   std::string dump_file = {};  // where member 0 writes k-mers and counts; empty: nowhere
@@ -39,7 +39,7 @@ struct Counted {
   std::map<std::uint64_t, std::uint64_t> histogram;  // how many k-mers occur so often
   std::vector<MemberUse> members;
   Style style = Style::message;
-  std::string why;  // that style
+  std::string why;  // the reason for that style
   std::string network;
   double filter_s = 0, count_s = 0, gather_s = 0;
   [[nodiscard]] std::uint64_t kmers() const {

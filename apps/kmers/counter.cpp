@@ -15,7 +15,7 @@ using remote::Status;
 
 namespace {
 
-constexpr std::uint64_t kKmersPerWord = 5;  // of the Bloom filter
+constexpr std::uint64_t kKmersPerWord = 5;  // in the Bloom filter
 
 }  // namespace
 

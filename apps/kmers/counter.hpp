@@ -25,8 +25,8 @@ class KmerCounter {
   /// The action of a pass on each k-mer.
   enum class Pass : std::uint8_t {
     filter,  // the second time, it gets a place in the map
-    count,   // if it has a place
-    all      // whether it has or not
+    count,   // counts a k-mer that has a place in the map
+    all      // counts every k-mer
   };
   /// `style` is not automatic.
   void begin(Pass pass, Style style);
@@ -49,7 +49,7 @@ class KmerCounter {
   std::uint32_t slots_;
   CountMap map_;
   std::optional<BloomFilter<Kmer>> filter_;
-  std::vector<std::unique_ptr<Aggregator<Kmer>>> batches_;  // of each pass
+  std::vector<std::unique_ptr<Aggregator<Kmer>>> batches_;  // by pass
   Pass pass_ = Pass::all;
   Style style_ = Style::message;
   std::vector<std::unique_ptr<CountMap::Operation>> map_calls_;

@@ -11,7 +11,7 @@ namespace dunlin::kmers {
 /// A file of reads that every process can read, several times, from its beginning.
 struct Input {
   std::string name;  // as the user gave it
-  std::string path;  // of the file, or of the copy of a pipe, as other processes see it, too
+  std::string path;  // where other processes see the file, or the copy of a pipe, too
   std::shared_ptr<const Descriptor> copy = {};  // keeps it
 };
 

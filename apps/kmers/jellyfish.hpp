@@ -8,10 +8,10 @@
 namespace dunlin::kmers {
 
 struct Comparison {
-  std::uint64_t kmers = 0;        // that both have, with the same count
-  std::uint64_t differences = 0;  // that only one has, or with another count
+  std::uint64_t kmers = 0;        // those that both have, with equal counts
+  std::uint64_t differences = 0;  // those that only one has, or with another count
   std::string first;              // the first of them, in a sentence; empty if there is none
-  double count_s = 0;             // that `jellyfish count` took
+  double count_s = 0;             // what `jellyfish count` took
 };
 
 /// Counts the same files by Jellyfish, with as many threads as there are processes, and compares

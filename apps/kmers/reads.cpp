@@ -104,7 +104,7 @@ bool ReadFile::next(std::string& piece) {
 bool ReadFile::next_fasta(std::string& piece) {
   piece.swap(rest_);
   rest_.clear();
-  std::size_t before = piece.size();  // of it, in the piece before
+  std::size_t before = piece.size();  // letters of the piece before
   while (next_line()) {
     if (line_.starts_with('>')) {
       if (in_read_ && piece.size() > before) {

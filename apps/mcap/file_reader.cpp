@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t kTailBytes = kRecordHeadBytes + kFooterBytes + kMagicBytes;
 constexpr std::uint64_t kMostHeaderBytes = 4096;  // a longer header is passed over
 constexpr std::size_t kMostWarnings = 20;
-constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;  // of records outside of chunks
+constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;  // an extent outside of chunks
 
 /// A part of the file that does not hold what it should. The text names the offset.
 class Damage : public std::runtime_error {
@@ -40,10 +40,10 @@ bool is_magic(Bytes bytes) {
 struct FileReader::Loaded {
   struct Entry {
     std::uint64_t log_ns;
-    std::uint64_t at;  // of the message's content
+    std::uint64_t at;  // where the message's content begins
     std::uint64_t bytes;
   };
-  std::size_t number = 0;  // of the extent
+  std::size_t number = 0;  // the extent's
   Buffer bytes = {};
   std::vector<Entry> entries = {};
   std::size_t next = 0;

@@ -46,7 +46,7 @@ class FileReader {
   struct Extent {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
-    std::uint64_t index_bytes = 0;  // of the message indexes behind a chunk
+    std::uint64_t index_bytes = 0;  // length of the message indexes behind a chunk
     std::uint64_t start_ns = 0;
     std::uint64_t end_ns = 0;
     bool chunk = true;

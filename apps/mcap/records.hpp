@@ -22,8 +22,8 @@ inline constexpr std::size_t kMagicBytes = 8;
 inline constexpr std::array<unsigned char, kMagicBytes> kMagic{0x89, 'M', 'C',  'A',
                                                                'P',  '0', '\r', '\n'};
 inline constexpr std::size_t kRecordHeadBytes = 9;    // the opcode, and the length of the content
-inline constexpr std::size_t kMessageHeadBytes = 22;  // before a message's data
-inline constexpr std::size_t kFooterBytes = 20;       // of content
+inline constexpr std::size_t kMessageHeadBytes = 22;  // the fields before a message's data
+inline constexpr std::size_t kFooterBytes = 20;       // the content's length
 
 // Limits of the records that are read, so that no file makes a reader allocate without end.
 inline constexpr std::uint64_t kMaxChunkBytes = std::uint64_t{256} << 20U;  // not compressed
@@ -63,7 +63,7 @@ struct Channel {
   std::uint16_t id = 0;
   std::uint16_t schema = 0;  // 0: none
   std::string topic = {};
-  std::string encoding = {};  // of its messages
+  std::string encoding = {};  // its messages' encoding
   std::map<std::string, std::string> metadata = {};
   friend bool operator==(const Channel&, const Channel&) = default;
 };
@@ -79,8 +79,8 @@ struct Message {
 struct Chunk {
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
-  std::uint64_t bytes = 0;  // not compressed
-  std::uint32_t crc = 0;    // of them; 0: not known
+  std::uint64_t bytes = 0;  // length before compression
+  std::uint32_t crc = 0;    // checksum before compression; 0: not known
   std::string compression = {};
   Bytes records = {};
 };
@@ -88,8 +88,8 @@ struct Chunk {
 struct ChunkIndex {
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
-  std::uint64_t offset = 0;  // of the chunk's record in the file
-  std::uint64_t length = 0;  // of the record, with its head
+  std::uint64_t offset = 0;  // where the chunk's record is in the file
+  std::uint64_t length = 0;  // the record's, with its head
   std::map<std::uint16_t, std::uint64_t> message_indexes = {};
   std::uint64_t message_index_bytes = 0;
   std::string compression = {};
@@ -120,8 +120,7 @@ struct Record {
   Op op = Op::header;
   Bytes content = {};
 };
-/// The record at the beginning of these bytes, and takes it off them; nothing if they end before
-/// it does.
+/// Takes the record at the beginning off these bytes; nothing if they end before it does.
 [[nodiscard]] std::optional<Record> take_record(Bytes& from);
 /// The length that the head of a record gives for its content.
 [[nodiscard]] std::uint64_t content_bytes(Bytes head);

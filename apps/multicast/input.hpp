@@ -13,7 +13,7 @@ class Input {
  public:
   explicit Input(std::size_t most_bytes = kMaxCastBytes) : most_bytes_(most_bytes) {}
 
-  /// The next one without its end, if it is there, until pop(). Null otherwise. Reads at most once,
+  /// The next line without its end, valid until pop(); null if none is here. Reads at most once,
   /// as others wait to hear of us. Throws Error if reading fails, and for lines that are too long.
   [[nodiscard]] const std::string* front();
   void pop() noexcept { front_.reset(); }
@@ -27,7 +27,7 @@ class Input {
   std::size_t most_bytes_;  // of a line
   std::optional<std::string> front_;
   std::string text_;
-  std::size_t begin_ = 0;     // of what is left of it
+  std::size_t begin_ = 0;     // where the unread part begins
   std::size_t searched_ = 0;  // up to here there is no end of a line
   bool over_ = false;
 };

@@ -21,9 +21,9 @@ constexpr std::uint32_t kLookMs = 10;         // at standard input and at signal
 constexpr std::uint32_t kLookIdleMs = 100;    // at signals, where there is nothing else to do
 constexpr std::uint32_t kLookAtRateMs = 1;    // at what is due
 constexpr std::uint32_t kDeliverMs = 5'000;   // for what is under way
-constexpr std::size_t kMostSamples = 10'000;  // of latency, a report
+constexpr std::size_t kMostSamples = 10'000;  // latencies for one report
 constexpr std::size_t kMostAtOnce = 1'000;    // messages, then it is others' turn
-constexpr std::size_t kShownColumns = 1'000;  // of a line
+constexpr std::size_t kShownColumns = 1'000;  // of a printed line
 
 MulticastOptions options_of(const Course& course) {
   MulticastOptions options{.ring_bytes = course.ring_bytes};
@@ -82,7 +82,7 @@ void Member::replay(const multicast::Logged& logged) {
   reported_messages_ = so_far_.messages;
 }
 
-/// Once no more follow: the log was replayed before anything is delivered or sent.
+/// Called once no more follow: the log was replayed before anything is delivered or sent.
 void Member::print_replayed() {
   if (replayed_ == 0) return;
   print(fmt::format("has {} messages from the logs, digest {}", std::exchange(replayed_, 0),

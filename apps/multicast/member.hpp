@@ -21,12 +21,12 @@ inline constexpr const char* kSubgroup = "messages";
 /// How many messages a member sends, how large, and when it stops.
 struct Course {
   bool lines = false;       // sends those of standard input, until there are no more; or:
-  std::size_t bytes = 100;  // messages of so many,
-  std::size_t ring_bytes = MulticastOptions{}.ring_bytes;  // of each sender, at each member
-  double rate = 1'000;                         // so many a second; 0: as many as there is room for,
-  std::optional<std::uint64_t> count = {};     // and so many in all
+  std::size_t bytes = 100;  // length of each message
+  std::size_t ring_bytes = MulticastOptions{}.ring_bytes;  // for each sender, at each member
+  double rate = 1'000;                         // messages a second; 0: as many as there is room for
+  std::optional<std::uint64_t> count = {};     // messages to send in all
   std::optional<std::uint64_t> until = {};     // leaves when so many have been delivered
-  std::optional<double> seconds = {};          // or after so long
+  std::optional<double> seconds = {};          // leaves after so long
   std::uint64_t digest_every = 10'000;         // messages
   double interval_s = 1;                       // between reports; 0: none
   std::string log = {};                        // durable: the directory of this member's log
@@ -44,8 +44,8 @@ class Member {
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  /// Until it has left, as the course says or because a signal has come. Throws Error if the group
-  /// had to stop.
+  /// Runs until this member has left, as its course says or because a signal has come. Throws Error
+  /// if the group had to stop.
   void run(SignalGuard& signals);
 
  private:
@@ -78,12 +78,12 @@ class Member {
   std::uint64_t replayed_ = 0;  // from the log, and not printed yet
   std::uint64_t sent_ = 0;
   std::uint64_t under_way_ = 0;  // sent, and not delivered here
-  std::uint64_t start_ns_ = 0;   // of the first view
+  std::uint64_t start_ns_ = 0;   // when the first view began
   std::uint64_t reported_ns_ = 0;
   std::uint64_t reported_messages_ = 0;
   std::uint64_t reported_no_room_ = 0;
   std::string told_ways_;
-  std::vector<std::uint64_t> latencies_ns_;  // of own messages, since the last report
+  std::vector<std::uint64_t> latencies_ns_;  // for own messages, since the last report
 };
 
 }  // namespace dunlin::app::cast

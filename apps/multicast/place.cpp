@@ -78,7 +78,7 @@ void Place::check_names() const {
                                options_.name, fmt::join(founders, ",")));
 }
 
-/// Without addresses, all are on this host.
+/// Without addresses, all members are on this host.
 void Place::check_addresses() {
   const bool here = options_.fabric.rendezvous.empty() && options_.listen.empty();
   if (options_.join && options_.contacts.empty())

@@ -21,11 +21,11 @@ inline constexpr std::uint32_t kJoinTimeOutMs = 60'000;  // users start the foun
 struct PlaceOptions {
   FabricOptions fabric = {};
   std::string group = {};
-  std::string name = {};                        // of this member
+  std::string name = {};                        // this member's name
   std::vector<std::string> members = {};        // the founders
-  bool join = false;                            // or: comes into the group of others
+  bool join = false;                            // true: joins the founders' group
   std::string listen = {};                      // networks: where this member is found
-  std::vector<std::string> contacts = {};       // and, to join, where others may be
+  std::vector<std::string> contacts = {};       // to join: where other members may be
   std::uint32_t silence_ms = kServerSilenceMs;  // unless the user has said
 };
 
@@ -42,7 +42,7 @@ class Place {
 
   /// A fabric of the founders, which is formed when all have come. Throws Error.
   [[nodiscard]] std::unique_ptr<PendingJoin> begin_founding() const;
-  /// For members that come later, and to be one. Throws Error.
+  /// The rendezvous for members that come later. Throws Error.
   [[nodiscard]] std::shared_ptr<Rendezvous> rendezvous() const;
   /// How long to wait for others, which is this unless the user has said.
   [[nodiscard]] std::uint32_t timeout_ms() const;

@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-/// A digest of all messages that a member has delivered: members that delivered the same messages
-/// of the same senders in the same order have the same one. Not for secrets.
+/// A digest of all messages that a member has delivered: equal for members that delivered equal
+/// messages of the same senders in the same order. Not for secrets.
 namespace dunlin::app::cast {
 
 struct RunningDigest {

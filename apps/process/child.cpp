@@ -17,7 +17,7 @@
 namespace dunlin::process {
 namespace {
 
-/// Of a process that somebody else has waited for.
+/// The status of a process that somebody else has waited for.
 constexpr int kUnknownEnd = 255 << 8;
 
 std::string fork_fault() {

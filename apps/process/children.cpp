@@ -7,7 +7,7 @@
 
 namespace dunlin::process {
 
-/// All have got the signal before the first is waited for: they end at the same time.
+/// Signals all children before it waits for the first, so that they end at the same time.
 Children::~Children() {
   for (const Child& child : all_) child.signal(SIGKILL);
 }

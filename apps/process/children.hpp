@@ -26,7 +26,7 @@ class Children {
 
   /// Forks one more; see Child.
   void start(const std::function<int()>& life) { all_.emplace_back(life); }
-  /// As of the last call of ended().
+  /// How many ran at the last call of ended().
   [[nodiscard]] std::size_t running() const noexcept;
   /// Those that have ended since the last call. Does not wait.
   [[nodiscard]] std::vector<Ended> ended();

@@ -23,8 +23,8 @@ struct Outcome {
   std::string output;  // standard output and standard error
 };
 
-/// Runs a program to its end. Throws Error if it cannot be started, or takes too long; the program
-/// and its children are ended then.
+/// Runs a program to its end. Throws Error if it cannot be started, or takes too long; then it ends
+/// the program and its children.
 [[nodiscard]] Outcome run(const Program& program);
 
 /// The folder of the running program, where the programs that belong to it are, too.

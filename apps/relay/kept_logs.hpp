@@ -26,7 +26,7 @@ class KeptLogs {
   struct Kept {
     pubsub::AnyTopic topic = {};
     std::string told = {};
-    std::uint64_t again_at_ns = 0;  // it is out, and comes in again
+    std::uint64_t again_at_ns = 0;  // when a member that is out comes in again
   };
   void look_at(Kept& kept, const pubsub::TopicInfo& info);
   void tell(Kept& kept, const std::string& what);

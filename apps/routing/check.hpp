@@ -20,7 +20,7 @@ struct Installed {
 
 struct Verdict {
   std::uint64_t compared = 0;     // pairs of routers
-  std::uint64_t unreachable = 0;  // of them, pairs without any path
+  std::uint64_t unreachable = 0;  // those without any path
   std::uint64_t wrong = 0;
   std::vector<std::string> differences;  // a sentence each, the first few
 

@@ -10,7 +10,7 @@ struct ComputeModel {
   double ns_per_arc = 0;
 };
 
-/// As routers of networks of 11 to 64 take it on shared memory (docs/routing.md).
+/// Measured on shared memory, with networks of 11 to 64 routers (docs/routing.md).
 inline constexpr double kMeasuredNsPerArc = 20;
 /// A core of the Opterons of 2015, against the one that was measured: an assumption.
 inline constexpr double kSlownessOf2015 = 4;

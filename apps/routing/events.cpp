@@ -29,7 +29,7 @@ class Draws {
 
 constexpr std::size_t kMostLostShare = 5;  // at most one link in five is lost at a time
 
-/// From a third to three times of what it is; 1 and more if it costs nothing.
+/// A cost from a third to three times of the present one; 1 and more if that is 0.
 Cost other_cost(Cost cost, Draws& draws) {
   if (cost == 0) return kCostUnit * (1 + draws.below(3));
   const Cost percent = draws.below(2) == 0 ? 33 + draws.below(60) : 110 + draws.below(190);

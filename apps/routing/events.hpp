@@ -23,8 +23,8 @@ struct LinkEvent {
   LinkId link;
   Cost before;
   Cost after;
-  std::vector<Change> changes;  // of one direction or both, each at its own tail
-  bool one_direction = false;   // of a link that has two
+  std::vector<Change> changes;  // one direction or both, each at its own tail
+  bool one_direction = false;   // changes only one of a link's two directions
 };
 
 /// Reads a script; throws BadInput with file and line.

@@ -81,7 +81,7 @@ std::vector<Point> by_coordinates(const Topology& topology) {
   for (const auto& point : known) {
     points.push_back(point.value_or(Point{sum.x / placed, sum.y / placed}));
   }
-  constexpr int kRounds = 50;  // until unplaced routers have settled between their neighbours
+  constexpr int kRounds = 50;  // enough for unplaced routers to settle between their neighbours
   for (int round = 0; round < kRounds && placed < static_cast<double>(points.size()); ++round) {
     for (std::size_t r = 0; r < points.size(); ++r) {
       if (known[r]) continue;
@@ -126,7 +126,7 @@ void spread(std::vector<Point>& points) {
         const Point apart{points[b].x - points[a].x, points[b].y - points[a].y};
         const double distance = std::hypot(apart.x, apart.y);
         if (distance >= least) continue;
-        const double own_way = static_cast<double>(a * 7 + b * 13);  // for two on one spot
+        const double own_way = static_cast<double>(a * 7 + b * 13);  // if two are on one spot
         const Point direction = distance < 1e-9 ? Point{std::cos(own_way), std::sin(own_way)}
                                                 : Point{apart.x / distance, apart.y / distance};
         const double push = (least - distance) / 2;

@@ -15,7 +15,7 @@ namespace {
 
 // Written at once, so that those of several children do not mix.
 constexpr std::size_t kMostComplaintBytes = PIPE_BUF;
-// Before a complaint; behind it a zero.
+// The kind of a complaint, before its text; a zero ends it.
 constexpr char kBadInput = 'i';
 constexpr char kError = 'e';
 // The others notice a death at once; how fast they are depends on the load of this host.

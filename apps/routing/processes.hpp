@@ -19,10 +19,9 @@ class Processes {
   void start(const std::function<void()>& work);
   /// Throws what the first failing child has thrown, BadInput or Error; returns if none has.
   void complain();
-  /// The same, but throws also if a child was killed and, for a while, no other says what became of
-  /// it.
+  /// Complains, and also throws if a child was killed and, for a while, no other says why.
   void demand_health();
-  /// All have ended, as far as demand_health() has seen.
+  /// Whether all have ended, as far as demand_health() has seen.
   [[nodiscard]] bool all_ended() const noexcept { return children_.running() == 0; }
   /// Sleeps until a child has ended or complained, one of these descriptors can be read, it is time
   /// for demand_health() to look again, or it is too late (-1: never).

@@ -64,7 +64,7 @@ class Builder : public nlohmann::json_sax<json> {
   /// An object or list that is not closed yet.
   struct Open {
     json* value;
-    std::string key;  // of an object: the latest
+    std::string key;  // in an object: the latest key
   };
 
   json* put(json value) {
@@ -93,11 +93,11 @@ class Builder : public nlohmann::json_sax<json> {
     for (std::size_t i = 0; i + 1 < open_.size(); ++i) text += step(open_[i], 1);
     return printable(text, 300);
   }
-  /// Of the value that comes next.
+  /// The place of the value that comes next.
   [[nodiscard]] std::string next_place() const {
     return open_.empty() ? file_ : place() + step(open_.back(), 0);
   }
-  /// From something open to its last element, or to the one after it.
+  /// The step from an open value to its last element, or to the next one.
   [[nodiscard]] static std::string step(const Open& at, std::size_t back) {
     if (at.value->is_object()) return ": " + printable(at.key);
     return fmt::format("[{}]", at.value->size() - back);

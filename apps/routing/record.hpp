@@ -16,7 +16,7 @@ namespace dunlin::routing {
 
 /// How one router reacted to one event; its times are the fabric's.
 struct Outcome {
-  std::uint32_t stage = 0;         // which event, as counted by the table (rows.hpp)
+  std::uint32_t stage = 0;         // the event's number in the table (rows.hpp)
   std::uint32_t computations = 0;  // 0: it could tell that it need not
   std::uint64_t changed_ns = 0;    // when it wrote the change, if it is an end of the link
   std::uint64_t installed_ns = 0;  // when its last computation was installed
@@ -41,7 +41,7 @@ struct EventRecord {
   std::optional<std::uint64_t> first_ns;  // first router that is not an end of the link
   std::optional<std::uint64_t> last_ns;   // last router of all
   std::uint64_t last_compute_ns = 0;      // what the last router spent computing
-  std::uint64_t median_compute_ns = 0;    // of a router that computed
+  std::uint64_t median_compute_ns = 0;    // over the routers that computed
   std::uint64_t all_settled_ns = 0;
 };
 
@@ -54,10 +54,10 @@ struct EventRecord {
 struct RunRecord {
   Topology topology;
   std::string fabric;                 // "shm", "sim", "tcp", "ofi"
-  std::string profile = {};           // of sim
-  std::string network = {};           // that was chosen, and why; a line
+  std::string profile = {};           // the simulator's
+  std::string network = {};           // the chosen network, and why; a line
   std::uint32_t hosts = 1;            // with several, times are the station's (docs/routing.md)
-  std::optional<std::uint64_t> seed;  // of random events, or of the simulator
+  std::optional<std::uint64_t> seed;  // for random events, or the simulator
   EventRecord start;
   std::vector<EventRecord> events;
   Verdict verdict;

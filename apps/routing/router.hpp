@@ -15,8 +15,8 @@ namespace dunlin::routing {
 
 class Router {
  public:
-  /// Before the table's first poll(). `plan` and `table` outlive it. The model is for simulated
-  /// CPUs.
+  /// To be made before the table's first poll(). `plan` and `table` must outlive it. The model is
+  /// for simulated CPUs.
   Router(Table<Row>& table, const Plan& plan, ComputeModel model = {});
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;

@@ -11,7 +11,7 @@ namespace dunlin::routing {
 
 namespace {
 
-/// Of words and texts, one after the other.
+/// A hash of words and texts, one after the other.
 class Hash {
  public:
   void add(std::uint64_t word) noexcept {

@@ -27,17 +27,17 @@ using app::store_text;
 using app::Text;
 
 struct Row {
-  // Of a router: what others compute with. The costs come before the stage that announces them.
+  // A router's values with which others compute. Costs come before the stage that announces them.
   std::array<Cell<Cost>, kMaxRouterLinks> link_cost;  // by slot
   Cell<std::uint32_t> changed_stage;                  // they are those of this stage
-  // Of a router: what it reports, to the station only.
+  // A router's reports, to the station only.
   Cell<Outcome> outcome;
   Cell<std::uint32_t> settled_stage;
   std::array<Cell<Length>, kMaxRouters> route_length;  // its routes by destination, in the end
   std::array<Cell<RouterId>, kMaxRouters> route_hop;
   Cell<std::uint32_t> shown_stage;
   Cell<std::uint32_t> lost_router;  // one more than the number of one that it cannot hear; or 0
-  // Of the station. The reason comes before the order to give up.
+  // The station's values. The reason comes before the order to give up.
   Text<7> reason;
   Cell<std::uint32_t> order;
 };

@@ -21,9 +21,9 @@ namespace {
 
 using app::SignalGuard;
 
-constexpr std::uint32_t kJoinTimeoutMs = 10'000;  // and, as each connects to each, for a member:
-constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;
-constexpr std::uint32_t kAgreeTimeoutMs = 60'000;  // somebody starts the hosts by hand
+constexpr std::uint32_t kJoinTimeoutMs = 10'000;
+constexpr std::uint32_t kJoinTimeoutPerMemberMs = 400;  // each connects to each
+constexpr std::uint32_t kAgreeTimeoutMs = 60'000;       // somebody starts the hosts by hand
 // A death is noticed at once; this is for a stop. A member is silent while it maps the tables of
 // all others, and waits for its turn on the cores.
 constexpr std::uint32_t kSilenceTimeoutMs = 5'000;
@@ -98,7 +98,7 @@ void Crew::run_station(StationLine& line) const {
   line.tell_tables(station.tables());
 }
 
-/// Until the last order has arrived everywhere: then they leave.
+/// Polls until the last order has arrived everywhere: then the routers leave.
 void Crew::see_routers_off(Table<Row>& table, std::uint32_t timeout_ms) const {
   const auto gone = [&] {
     for (std::uint32_t router = 0; router < plan_.routers(); ++router) {
@@ -119,7 +119,7 @@ void sleep_until_either(int one, int other) {
 
 std::string stopped_by(const char* signal) { return fmt::format("stopped by {}", signal); }
 
-/// Until all have ended well.
+/// Returns when all have ended well.
 void supervise(Processes& processes, SignalGuard& signals, app::Watch* watch) {
   while (true) {
     processes.demand_health();
@@ -133,7 +133,7 @@ void supervise(Processes& processes, SignalGuard& signals, app::Watch* watch) {
 using Clock = std::chrono::steady_clock;
 constexpr auto kNever = Clock::time_point::max();
 
-/// Until the station has shown how it ended; what it tells is passed on.
+/// Returns when the station has shown how it ended; passes on what the station tells.
 std::vector<Installed> supervise_station(Processes& processes, SignalGuard& signals,
                                          StationLine& line, const Listener& listener,
                                          const NetworkListener& network, app::Watch* watch) {

@@ -104,7 +104,7 @@ class Script {
     throw BadInput(fmt::format("{}: {} is the name of several routers; use an id: {}", place,
                                in_quotes(name), bearers));
   }
-  /// Of routers that share the name.
+  /// The ids of the routers that share the name.
   [[nodiscard]] std::string ids_of(const std::string& name) const {
     std::string ids;
     for (const Site& router : topology_.routers) {

@@ -18,14 +18,14 @@ class Station {
   /// Told of each stage, the start first, as soon as all routers have settled.
   using Listener = std::function<void(const EventRecord&)>;
 
-  /// Before the table's first poll(). `plan` and `table` outlive it.
+  /// To be made before the table's first poll(). `plan` and `table` must outlive it.
   Station(Table<Row>& table, const Plan& plan, Listener listener);
   Station(const Station&) = delete;
   Station& operator=(const Station&) = delete;
 
   /// Ends the run, which then has failed with this sentence; all routers are told.
   void stop(const std::string& why);
-  /// All routers have shown their routes, or one has failed. They have been told to leave.
+  /// Whether all routers have shown their routes, or one has failed: they have been told to leave.
   [[nodiscard]] bool finished() const noexcept { return !failure_.empty() || !tables_.empty(); }
   /// A sentence that names the router that failed; empty if none did.
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }

@@ -59,7 +59,7 @@ class In {
   std::size_t at_ = 0;
 };
 
-/// All but the event, which both sides know from the plan.
+/// Visits all fields but the event, which both sides know from the plan.
 template <class Record, class Visitor>
 void visit_figures(Record& record, Visitor& visitor) {
   visitor(record.at_ns);
@@ -134,7 +134,7 @@ void StationLine::send(char kind, const std::string& body) const {
 }
 
 std::string StationLine::asked_to_stop() const {
-  std::array<char, 512> text{};  // of a sentence
+  std::array<char, 512> text{};  // holds a sentence
   const ssize_t bytes = recv(station_end_, text.data(), text.size(), MSG_DONTWAIT);
   return bytes > 0 ? std::string(text.data(), static_cast<std::size_t>(bytes)) : std::string();
 }

@@ -16,14 +16,14 @@ class StationLine {
   StationLine(const StationLine&) = delete;
   StationLine& operator=(const StationLine&) = delete;
 
-  // In the station's process. Throw Error if the parent cannot be told.
+  // Called in the station's process. They throw Error if the parent cannot be told.
   void tell_network(const std::string& network);
   void tell_event(const EventRecord& record);
   void tell_tables(const std::vector<Installed>& tables);
   /// Why it shall stop; empty if it need not.
   [[nodiscard]] std::string asked_to_stop() const;
 
-  // In its parent.
+  // Called in the station's parent.
   void ask_to_stop(const std::string& why) const;
   /// Readable when there is news.
   [[nodiscard]] int descriptor() const noexcept { return parent_end_; }

@@ -53,7 +53,7 @@ struct Topology {
 
   // Made of the links: ordered by tail, then head.
   std::vector<Arc> arcs;
-  std::vector<ArcId> first_arc;  // of each router, and one past the last
+  std::vector<ArcId> first_arc;  // by router, and one past the last
 
   [[nodiscard]] std::uint32_t size() const noexcept {
     return static_cast<std::uint32_t>(routers.size());

@@ -50,7 +50,7 @@ std::string fault_between_views(const NodeLog& one, const NodeLog& other) {
   return "";
 }
 
-/// Of each sender every message, once, in order.
+/// Every message of each sender must be delivered once, in order.
 std::string fault_in_order_of_senders(const NodeLog& node, const SubgroupLog& log,
                                       const std::string& subgroup) {
   std::map<std::uint32_t, std::uint64_t> next;
@@ -107,7 +107,7 @@ std::string fault_of_membership(const Record& record) {
   for (const NodeLog& node : record.nodes) {
     if (node.dead || node.ended || (last == 0 && node.waits)) continue;
     if (node.waits) return fmt::format("{} waits to come in, and view {} goes on", node.name, last);
-    if (node.views.empty()) continue;  // it has not asked
+    if (node.views.empty()) continue;  // the node has not asked to come in
     if (node.last_view() != last)
       return fmt::format("{} stays in view {}, and others are in view {}", node.name,
                          node.last_view(), last);

@@ -27,15 +27,15 @@ struct SubgroupLog {
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   std::vector<Entry> delivered;
-  std::size_t loaded = 0;      // so many of these came with the state
-  std::uint64_t accepted = 0;  // messages of its own that were taken
+  std::size_t loaded = 0;      // how many of these came with the state
+  std::uint64_t accepted = 0;  // how many own messages were taken
   bool member = false;
   bool sender = false;
   /// Messages delivered before are not in it. A member that came with the state has all; a member
   /// that waits for the state has nothing: kNothingYet.
   std::uint64_t from_view = 1;
   static constexpr std::uint64_t kNothingYet = UINT64_MAX;
-  /// Of one that comes at run time: all of an earlier view has been delivered here.
+  /// For a subgroup that comes at run time: everything of earlier views has been delivered here.
   std::uint64_t in_view = UINT64_MAX;
 };
 
@@ -44,10 +44,10 @@ struct NodeLog {
   std::vector<View> views;
   std::vector<SubgroupLog> subgroups;
   bool dead = false;   // crashed, or hung
-  bool left = false;   // has asked to
-  bool ended = false;  // in no view any more, and knows it
+  bool left = false;   // it has asked to leave
+  bool ended = false;  // it is in no view any more, and knows it
   bool founder = true;
-  bool waits = false;          // to come in
+  bool waits = false;          // it waits to come in
   bool lost_state = false;     // it has ended, because nobody is left that had the state
   std::string lacks_log = {};  // it left, because nobody is left that had this subgroup's log
   /// The last view that it was in; 0: none.

@@ -32,7 +32,7 @@ class Disks {
   /// Nothing more happens to them.
   void mend();
 
-  /// All machines crash.
+  /// Lets all machines crash.
   void crash();
   /// ... and the log that would be taken then has all that anybody has delivered, and everybody's
   /// own has what it has delivered itself. The first fault, as a sentence.

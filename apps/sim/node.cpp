@@ -90,7 +90,7 @@ std::size_t Node::enter() {
   return 1;
 }
 
-/// All that was delivered, and from which view on that is all there was.
+/// Saves all that was delivered, and from which view on that is complete.
 std::vector<std::byte> Node::save(std::size_t subgroup) const {
   const SubgroupLog& log = logs_[subgroup];
   std::vector<std::uint64_t> words{log.from_view};
@@ -136,7 +136,7 @@ std::size_t Node::poll() {
   return done + (sends ? send_some() : 0);
 }
 
-/// Without its log it leaves, and says so; it is polled until it has left.
+/// A node without its log leaves, and says so; it is polled until it has left.
 std::size_t Node::poll_group() {
   try {
     return group_->poll();
@@ -154,12 +154,12 @@ std::size_t Node::poll_group() {
   }
 }
 
-/// At all rows that it has.
+/// Looks at all rows that this node has.
 void Node::look() {
   if (views_.empty()) return;
   const auto look = [this](const TableCore& table) { watch_.look(table, views_.back()); };
   group_->each_table(look);
-  if (place_.changing) return;  // these have generations, and no views
+  if (place_.changing) return;  // changing subgroups have generations, and no views
   for (const auto& multicast : multicasts_) multicast->each_table(look);
 }
 

@@ -20,9 +20,9 @@ namespace dunlin::app::sim {
 
 /// How a node sends, and how it takes what is delivered.
 struct Habits {
-  std::uint64_t gap_ns = 0;     // at most, between two bursts
+  std::uint64_t gap_ns = 0;     // the longest between two bursts
   std::uint32_t burst = 1;      // messages at once, if there is room
-  std::size_t most_bytes = 16;  // of a message
+  std::size_t most_bytes = 16;  // the longest message
   bool in_place = false;
   bool polls = false;  // takes messages by next(), not by upcall
 };
@@ -49,7 +49,7 @@ class Node {
     if (group_) group_->leave();
   }
   void be_quiet() { quiet_ = true; }
-  /// One more message in each subgroup in which it may send; returns for how many there was room.
+  /// Sends a message in each subgroup in which it may; returns for how many there was room.
   std::size_t send_one_each();
   [[nodiscard]] std::uint64_t polls() const noexcept { return polls_; }
   /// It has promised to end its view, and does not know yet how.

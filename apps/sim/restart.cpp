@@ -14,9 +14,9 @@
 namespace dunlin::app::sim {
 namespace {
 
-constexpr std::uint64_t kEnoughNs = 200'000'000;      // to start again, and hear one of each
-constexpr std::uint32_t kUntilCrashNs = 600'000;      // at most
-constexpr std::uint64_t kFirstIndex = 1'000'000'000;  // of messages after a restart: none had it
+constexpr std::uint64_t kEnoughNs = 200'000'000;  // for a new start, and a message of each member
+constexpr std::uint32_t kUntilCrashNs = 600'000;  // at most
+constexpr std::uint64_t kFirstIndex = 1'000'000'000;  // higher than any before the restart
 constexpr std::size_t kBytes = 40;
 
 std::vector<SubgroupSpec> durable_of(const std::vector<SubgroupSpec>& specs,
@@ -27,7 +27,7 @@ std::vector<SubgroupSpec> durable_of(const std::vector<SubgroupSpec>& specs,
   return durable;
 }
 
-/// As messages_in() reads it.
+/// The state that messages_in() reads.
 std::vector<std::byte> state_of(const std::vector<MessageId>& messages) {
   std::vector<std::uint64_t> words{0};
   for (const MessageId& id : messages) words.insert(words.end(), {0, id.node, id.index});

@@ -12,7 +12,7 @@
 
 namespace dunlin::app::sim {
 
-/// After a crash of all machines, all members start again from their disks, crash once more at some
+/// Tests a crash of all machines: members start again from their disks, crash once more at some
 /// moment, and start again. All must replay the same messages, which begin with those that any
 /// member has ever delivered, and go on. Returns the first fault, as a sentence.
 [[nodiscard]] std::string fault_of_restart(const Record& record,

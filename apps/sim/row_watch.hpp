@@ -14,11 +14,11 @@ namespace dunlin::app::sim {
 /// or are in the member's view no more, stay as they are.
 class RowWatch {
  public:
-  /// To be called after each poll, for each table. `view` is the one at hand.
+  /// To be called after each poll, for each table. `view` is the present view.
   void look(const TableCore& table, const View& view);
   /// The first that was wrong, as a sentence; empty if nothing was.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  /// As the own row of the newest view says, a promise was made, and the end is not known.
+  /// Whether the own row of the newest view has a promise, and does not know the end.
   [[nodiscard]] bool agreeing() const noexcept { return agreeing_; }
 
  private:
@@ -28,8 +28,8 @@ class RowWatch {
     std::uint64_t generation;
     std::vector<Growth> growth;       // by word of a row
     std::vector<std::uint64_t> rows;  // all their words
-    std::vector<bool> still;          // by row: it is to change no more
-    std::uint64_t view = 0;           // that was at hand
+    std::vector<bool> still;          // by row: whether it must not change any more
+    std::uint64_t view = 0;           // the view at that time
   };
 
   [[nodiscard]] static std::vector<Growth> growth_in(const TableCore& table);

@@ -20,10 +20,12 @@ using dunlin::sim::World;
 
 // Bounds, in virtual time. The first one includes noticing failures, which takes a millisecond.
 constexpr std::uint64_t kRestNs = 60'000'000;  // from the last fault until everybody has all
-constexpr std::uint64_t kLastNs = 1'000'000;   // for each member, for one more message of each, in
-constexpr std::uint64_t kLastPolls = 500;  // ... so many polls of each for each member and piece
-constexpr std::uint64_t kDiskFactor = 10;  // ... so many times that, if there are logs
-constexpr std::uint64_t kSilenceNs = 20'000'000;  // in which nothing is to be posted
+// One more message of each member takes, for each member, at most so long, and, for each member and
+// piece, so many polls of each; with logs, kDiskFactor times as much.
+constexpr std::uint64_t kLastNs = 1'000'000;
+constexpr std::uint64_t kLastPolls = 500;
+constexpr std::uint64_t kDiskFactor = 10;
+constexpr std::uint64_t kSilenceNs = 20'000'000;  // during which nothing may be posted
 
 const char* name_of(multicast::Mode mode) {
   switch (mode) {
@@ -217,7 +219,7 @@ class Scenario {
     }
   }
 
-  /// Of a member that has its log already.
+  /// Troubles the disk of a member that has its log already.
   void trouble_a_disk() {
     const Rank rank = disk_draw_.below(everybody());
     if (!dead_[rank] && !nodes_[rank]->log().views.empty())
@@ -316,10 +318,10 @@ class Scenario {
   Trace trace_;
   std::uint32_t members_;
   World world_;
-  Draw disk_draw_;          // of its own, so that all else is as it would be without
-  Draw late_draw_;          // likewise
+  Draw disk_draw_;          // separate, so that all else is as it would be without
+  Draw late_draw_;          // separate, too
   std::uint32_t late_;      // nodes that come in later, behind the members
-  std::uint32_t come_ = 0;  // of these, so far
+  std::uint32_t come_ = 0;  // how many of these have come
   Disks disks_;
   bool disk_faults_ = false;
   std::vector<bool> dead_;
@@ -328,7 +330,7 @@ class Scenario {
   std::vector<SubgroupPlan> plan_;
   std::vector<SubgroupSpec> specs_;
   std::vector<MulticastOptions> options_;
-  std::size_t pieces_ = 1;  // in which the longest message passes through the smallest ring
+  std::size_t pieces_ = 1;  // the most parts of a message in the smallest ring
   std::vector<std::unique_ptr<Node>> nodes_;
   std::uint64_t faults_ = 0;
 };

@@ -14,7 +14,7 @@ struct Outcome {
   std::string fault;  // the first promise that was broken; empty if none was
   std::uint64_t views = 0;
   std::uint64_t deliveries = 0;
-  std::uint64_t faults = 0;  // that were injected
+  std::uint64_t faults = 0;  // injected faults
   std::uint64_t digest = 0;
 };
 

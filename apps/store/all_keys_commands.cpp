@@ -70,8 +70,6 @@ bool is_asked_for(const ScanWords& words, const Call& call, std::size_t i) noexc
   return matches(words.pattern, call.entry_key(i));
 }
 
-/// As many steps as find COUNT keys, and not more than the limit: some parts of the store are
-/// empty, and so is a member that has failed.
 /// A scan takes as many steps as find COUNT keys, and not more than the limits: MATCH may leave out
 /// many keys, and a member that is empty, or has failed, takes a step without any.
 bool may_go_on(Job& job, const ScanWords& words, std::size_t entries) noexcept {
@@ -136,7 +134,7 @@ bool conclude_keys(Job& job, Reply& reply) {
   return reply.raw(job.scratch);
 }
 
-/// One key of all, each with the same probability (A. Waterman's reservoir).
+/// Chooses one of all keys with equal probability (A. Waterman's reservoir).
 bool conclude_randomkey(Job& job, Reply& reply) {
   static std::minstd_rand random{std::random_device{}()};
   const Call& call = *job.call;

@@ -21,7 +21,7 @@ class Client {
   struct Answer {
     enum class Kind : std::uint8_t { text, number, nothing, list, error };
     Kind kind = Kind::nothing;
-    std::string text;  // or the error
+    std::string text;  // a string, or an error
     std::int64_t number = 0;
     std::vector<Answer> list;
   };

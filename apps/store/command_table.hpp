@@ -30,7 +30,7 @@ struct Command {
   enum class WithinMulti : std::uint8_t { waits, acts, is_refused };
 
   std::string_view name;
-  int arity;  // as Redis counts: with the name; negative: at least so many
+  int arity;  // counts the name, too, as in Redis; negative: at least so many
   Shape shape;
   bool changes;
   /// Fills in the order; or returns the error, if the arguments are wrong.
@@ -50,8 +50,8 @@ struct Command {
   bool is_array = false;          // the parts' replies are the elements of an array
   bool is_silent_part = false;    // a part that adds to the session's tally, and replies nothing
 
-  /// Not about the connection or its transaction, nor on keys that it does not name, nor a script
-  /// itself.
+  /// Whether scripts may run it: not if it concerns the connection or its transaction, or keys that
+  /// it does not name, or is a script itself.
   [[nodiscard]] constexpr bool is_for_scripts() const noexcept {
     if (within_multi != WithinMulti::waits) return false;
     return shape == Shape::at_once ? is_harmless : shape != Shape::all_keys && key_count_word == 0;
@@ -63,7 +63,7 @@ struct Command {
 
 /// By its name, in upper or lower case. Null if there is none.
 [[nodiscard]] const Command* find_command(std::string_view name) noexcept;
-/// All, in the order of their names.
+/// All commands, by name.
 [[nodiscard]] std::span<const Command* const> all_commands() noexcept;
 
 /// The keys that a request names, in its order. None if their number is wrong, or there are none.
@@ -111,9 +111,9 @@ bool conclude_tally(Job& job, Reply& reply);
 [[nodiscard]] std::span<const Command> config_commands() noexcept;
 [[nodiscard]] std::span<const Command> info_commands() noexcept;
 
-/// Without regard to upper and lower case; `lower` is in lower case.
+/// Compares without regard to case; `lower` is in lower case.
 [[nodiscard]] bool is_word(std::string_view text, std::string_view lower) noexcept;
-/// As Redis takes it: no blanks, no plus, no leading zeros.
+/// Parses as Redis does: no blanks, no plus, no leading zeros.
 [[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& number) noexcept;
 /// Whether text matches a pattern of *, ?, [...] and backslashes, as Redis has them.
 [[nodiscard]] bool matches(std::string_view pattern, std::string_view text) noexcept;

@@ -25,7 +25,7 @@ inline constexpr const char* kBadName =
 /// A command with a word of its own behind another one, such as CLIENT ID.
 struct Subcommand {
   std::string_view word;
-  int arity;  // with both words; negative: at least so many
+  int arity;  // counts both words, too; negative: at least so many
   bool (*conclude)(Job& job, Reply& reply);
   std::string_view help;  // its arguments, and what it does
 };

@@ -108,7 +108,7 @@ const char* begin_hscan(Job& job) {
   return begin_read(job);
 }
 
-/// All fields at once, as Redis does with a small hash.
+/// Returns all fields at once, as Redis does with a small hash.
 bool conclude_hscan(Job& job, Reply& reply) {
   const auto hash = value_of(*job.call, kHashMark, reply);
   if (!hash) return true;

@@ -35,14 +35,14 @@ struct Job {
   const char* error = nullptr;  // found by `decide`
   bool flag = false;
   std::uint32_t step = 0;
-  std::uint32_t empty_steps = 0;  // of a scan
+  std::uint32_t empty_steps = 0;  // for a scan
   std::int64_t number = 0;
   std::string scratch;
   std::vector<std::string> found;  // keys that a scan has found
   std::vector<TransactionKey> keys;
-  std::unique_ptr<Transaction> transaction;  // of EXEC
+  std::unique_ptr<Transaction> transaction;  // for EXEC
   std::shared_ptr<KeyOverlay> overlay;       // has the values that a decision has put
-  KeyOverlay* outer = nullptr;               // of the transaction that runs this command
+  KeyOverlay* outer = nullptr;               // belongs to the transaction that runs this command
 
   /// The place of a key among those of the transaction, to which it is added.
   std::size_t add_key(std::string_view key) {
@@ -51,7 +51,7 @@ struct Job {
     keys.push_back({.key = key});
     return keys.size() - 1;
   }
-  /// On the keys that were added; `decide` gets the job.
+  /// Orders a transaction on the keys that were added; `decide` gets the job.
   void order_transaction(Order::DecideKeys decide) noexcept {
     order.kind = Order::Kind::transact;
     order.keys = keys;

@@ -36,7 +36,7 @@ bool conclude_type(Job& job, Reply& reply) {
 // --- OBJECT, MEMORY ------------------------------------------------------------------------------
 
 constexpr std::size_t kEmbeddedBytes = 44;  // up to here Redis says embstr, and raw beyond
-constexpr std::size_t kEntryBytes = 40;     // of the store, beside key and value
+constexpr std::size_t kEntryBytes = 40;     // the store's own, beside key and value
 
 /// What Redis would say of a small value: nobody sees how Dunlin keeps it.
 std::string_view encoding_of(std::string_view value) noexcept {

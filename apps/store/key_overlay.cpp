@@ -12,7 +12,7 @@
 namespace dunlin::app::resp {
 namespace {
 
-// So many commands, or bytes of values, for one look at the clock.
+// How many commands, or bytes of values, pass between two looks at the clock.
 constexpr std::uint32_t kRunsALook = 16;
 constexpr std::size_t kWorkALook = std::size_t{1} << 16;
 
@@ -215,7 +215,7 @@ const char* KeyOverlay::run(const Command& command, Session& session,
                             std::string& replies) {
   for (const std::string_view word : words) work_bytes_ += word.size();
   const bool is_script = command.key_count_word != 0;
-  if (is_script) runs_since_look_ = kRunsALook;  // it may take all of the time
+  if (is_script) runs_since_look_ = kRunsALook;  // a script may take all of the time
   Reply reply(replies, protocol);
   run_whole(command, session, words, reply, replies);
   return exhausted(replies);

@@ -34,7 +34,7 @@ class KeyOverlay {
   [[nodiscard]] const char* run(const Command& command, Session& session,
                                 std::span<const std::string_view> words, Protocol protocol,
                                 std::string& replies);
-  /// In nanoseconds of this thread's processor time.
+  /// When the commands must end, in nanoseconds of this thread's processor time.
   [[nodiscard]] std::uint64_t end_cpu_ns() noexcept;
   /// Fills in what becomes of the keys; returns false if they are too many.
   [[nodiscard]] bool settle();
@@ -48,7 +48,7 @@ class KeyOverlay {
     std::uint64_t ttl_ns = kForeverNs;
     bool changed = false;
     bool ttl_changed = false;
-    std::string own = {};  // of a value that is not the key's
+    std::string own = {};  // holds a value that is not the key's
   };
 
   void run_whole(const Command& command, Session& session, std::span<const std::string_view> words,

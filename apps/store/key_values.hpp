@@ -20,7 +20,7 @@ namespace dunlin::app::resp {
 
 /// Time to live, from now on.
 inline constexpr std::uint64_t kForeverNs = UINT64_MAX;
-inline constexpr std::uint64_t kKeepTtl = UINT64_MAX - 1;  // as it is
+inline constexpr std::uint64_t kKeepTtl = UINT64_MAX - 1;  // leaves the time to live as it is
 
 /// The change of an update to its key.
 struct Change {
@@ -46,13 +46,13 @@ struct Order {
     get,
     put,
     insert,   // only if the key is absent
-    replace,  // only if it is there
+    replace,  // puts only if the key is there
     erase,
-    update,   // as `decide` says, with no other change of the key in between
+    update,   // does what `decide` says, with no other change of the key in between
     expire,   // sets the time to live
-    count,    // of all keys
-    scan,     // of some keys, behind the cursor
-    transact  // as `decide_keys` says, with no other change of the keys in between
+    count,    // counts all keys
+    scan,     // finds some keys behind the cursor
+    transact  // does what `decide_keys` says, with no other change of the keys in between
   };
   using Decide = Change (*)(void* context, std::optional<std::string_view> current);
   /// Fills in the changes of the keys; returns false if none of them is to happen.
@@ -67,7 +67,7 @@ struct Order {
   std::span<TransactionKey> keys = {};
   void* context = nullptr;
   std::uint64_t cursor = 0;
-  bool with_values = false;  // of a scan
+  bool with_values = false;  // for a scan
 };
 
 enum class Ending : std::uint8_t {
@@ -83,8 +83,7 @@ enum class Ending : std::uint8_t {
   stopped        // this process is no member any more, or the store is another one's
 };
 
-/// One call at a time. The values that it found stay from its end until it starts again, or is
-/// released.
+/// Makes one call at a time. The values that it found stay until it starts again, or is released.
 class Call {
  public:
   Call() = default;
@@ -106,9 +105,9 @@ class Call {
   [[nodiscard]] virtual std::uint64_t ttl_ns() const = 0;
   /// Each change gives the key a higher one; 0: it is absent.
   [[nodiscard]] virtual std::uint64_t version() const = 0;
-  [[nodiscard]] virtual std::uint64_t keys() const = 0;  // of a count
-  // Of a scan: where it goes on (0: it is over), and the keys. If a member is lost, it goes on
-  // behind that member.
+  [[nodiscard]] virtual std::uint64_t keys() const = 0;  // for a count
+  // For a scan: where it goes on (0: it is over), and the keys. If a member is lost, the scan goes
+  // on behind that member.
   [[nodiscard]] virtual std::uint64_t cursor() const = 0;
   [[nodiscard]] virtual std::size_t entries() const = 0;
   [[nodiscard]] virtual std::string_view entry_key(std::size_t i) const = 0;
@@ -118,7 +117,7 @@ class Call {
   void* owner = nullptr;  // the caller's
 };
 
-/// Of this member's memory.
+/// The limit of this member's memory.
 struct MemoryLimit {
   std::uint64_t bytes = 0;  // 0: all that there is
   bool evicts = false;      // instead of refusing what has no room
@@ -138,7 +137,7 @@ class KeyValues {
   [[nodiscard]] virtual std::size_t under_way() const = 0;
   /// The events that must end a sleep: all that poll() looks at.
   [[nodiscard]] virtual Waits waits() const = 0;
-  /// What INFO prints of the store, by name.
+  /// Names and values for INFO.
   [[nodiscard]] virtual std::map<std::string, std::string> figures() const = 0;
   [[nodiscard]] virtual MemoryLimit memory_limit() const = 0;
   /// 0: all that there is.

@@ -15,7 +15,7 @@ constexpr int kMaxDepth = 16;
 
 std::int64_t number_of(std::string_view text) noexcept {
   std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);  // of a reply that we wrote
+  std::from_chars(text.data(), text.data() + text.size(), number);  // we wrote the reply
   return number;
 }
 

@@ -42,7 +42,7 @@ class Transaction {
   [[nodiscard]] const char* watch(std::string_view key, std::uint64_t version);
   [[nodiscard]] const std::vector<Queued>& commands() const noexcept { return commands_; }
   [[nodiscard]] const std::vector<Watched>& watched() const noexcept { return watched_; }
-  /// All that it reads: the keys of the commands, and those that are watched; each once.
+  /// All keys of the commands, and watched keys; each once.
   [[nodiscard]] const std::vector<std::string>& keys() const noexcept { return keys_; }
 
  private:

@@ -8,9 +8,9 @@ namespace dunlin::app::resp {
 
 inline constexpr const char* kNotAFloat = "ERR value is not a valid float";
 
-/// As Redis takes it: what strtold does with all of the text, without blanks before it.
+/// Parses as Redis does: by strtold, all of the text, without blanks before.
 [[nodiscard]] bool parse_real(std::string_view text, long double& number);
-/// As Redis writes it: 17 digits behind the point, without zeros at the end.
+/// Writes as Redis does: 17 digits behind the point, without zeros at the end.
 [[nodiscard]] std::string real_text(long double number);
 
 }  // namespace dunlin::app::resp

@@ -7,11 +7,11 @@
 namespace dunlin::app::resp {
 namespace {
 
-// All integers up to here are doubles.
+// A double can hold every integer up to this one.
 constexpr double kMostExact = 9007199254740992;
 
-/// As Redis from 7.2 on writes it: an integer as one, else the shortest digits that give the same
-/// double.
+/// Writes as Redis does from 7.2 on: an integer without a point, else the shortest digits that give
+/// the double again.
 std::string_view as_text(double number, std::array<char, 32>& digits) {
   if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
   if (std::isnan(number)) return "nan";

@@ -30,7 +30,7 @@ class Reply {
   bool real(double number);
   /// Text for people (INFO).
   bool verbatim(std::string_view text);
-  // So many elements, or pairs, follow.
+  // The elements, or pairs, must follow.
   bool array(std::size_t elements) { return number_line('*', static_cast<std::int64_t>(elements)); }
   bool map(std::size_t pairs);
 

@@ -63,7 +63,7 @@ bool take_quoted(std::string_view line, std::size_t& at, char quote, std::string
 /// A number of a few digits and its line end, as almost all clients send it; returns how long both
 /// are, or 0 if there is anything else.
 std::size_t read_short_number(std::string_view text, long long& number) noexcept {
-  constexpr std::size_t kMostDigits = 7;  // of kMaxArgumentBytes
+  constexpr std::size_t kMostDigits = 7;  // the digits of kMaxArgumentBytes
   long long value = 0;
   std::size_t digits = 0;
   for (; digits < kMostDigits && digits < text.size(); ++digits) {

@@ -35,7 +35,7 @@ class RequestParser {
   /// unchanged.
   [[nodiscard]] Parsed parse(std::string_view bytes);
 
-  /// Of a request; they point into the bytes of the last call. An empty line has none.
+  /// A request's arguments, which point into the bytes of the last call. An empty line has none.
   [[nodiscard]] std::span<const std::string_view> arguments() const noexcept { return arguments_; }
   /// How long the request is.
   [[nodiscard]] std::size_t bytes() const noexcept { return at_; }
@@ -69,16 +69,16 @@ class RequestParser {
 
   static constexpr std::size_t kUnknown = SIZE_MAX;
 
-  std::size_t at_ = 0;        // before it, everything is understood
+  std::size_t at_ = 0;        // everything before is parsed
   std::size_t searched_ = 0;  // up to here there is no end of a line
   std::size_t needed_ = 1;
   std::size_t left_ = kUnknown;    // arguments still to come
-  std::size_t length_ = kUnknown;  // of the argument at at_
+  std::size_t length_ = kUnknown;  // length of the argument at at_
   bool stranger_ = false;
   bool refuses_ = false;  // the request is over a limit: its bytes are not kept
   std::vector<Piece> pieces_;
   std::vector<std::string_view> arguments_;
-  std::string words_;  // of a line, without quotes and escapes
+  std::string words_;  // a line's words, without quotes and escapes
   std::string mistake_;
 };
 

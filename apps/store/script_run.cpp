@@ -23,7 +23,7 @@ struct Memory {
   std::size_t bytes = 0;
 };
 
-/// For lua_newstate.
+/// The allocator of lua_newstate.
 void* allocate(void* context, void* block, std::size_t old_bytes, std::size_t bytes) {
   auto& memory = *static_cast<Memory*>(context);
   const std::size_t before = block == nullptr ? 0 : old_bytes;
@@ -106,8 +106,8 @@ struct ScriptFunctions {
     luaL_error(lua, kTooSlow);
   }
 
-  /// The arguments of redis.call are copied outside of the script's memory, so they have the limits
-  /// of a request. Null: they are within them.
+  /// The arguments of redis.call are copied outside of the script's memory, so they have a
+  /// request's limits. Null: they are within these.
   static const char* check_size(lua_State* lua) noexcept {
     const int count = lua_gettop(lua);
     if (count == 0) return "ERR Please specify at least one argument for this redis lib call";
@@ -186,7 +186,7 @@ struct ScriptFunctions {
     return 1;
   }
   static int sha1hex(lua_State* lua) {
-    look_at_time(lua, nullptr);  // it takes long for its one instruction
+    look_at_time(lua, nullptr);  // one instruction takes long here
     std::string text;
     if (lua_gettop(lua) != 1 || !take_word(lua, 1, text))
       return luaL_error(lua, "wrong number of arguments");

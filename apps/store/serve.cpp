@@ -27,7 +27,7 @@ namespace dunlin::app::resp {
 namespace {
 
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-constexpr std::size_t kLargeShare = 4;  // of the memory, for entries of more than 32 KB
+constexpr std::size_t kLargeShare = 4;  // one fourth of the memory is for entries above 32 KB
 
 Endpoint choose_endpoint(const ServeOptions& options) {
   const Endpoint endpoint = Endpoint::parse("--resp", options.endpoint, kDefaultEndpoint);
@@ -109,7 +109,7 @@ const char* further_signal(SignalGuard& signals) {
   return signal == nullptr || std::string_view(signal) == "SIGHUP" ? nullptr : signal;
 }
 
-/// Until all keys have moved, or another signal comes. Why some have not; empty if all have.
+/// Returns when all keys have moved, or another signal comes: why some have not; empty if all have.
 std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, Printer& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
   StoreOperation leaving = store.leave();

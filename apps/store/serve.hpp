@@ -14,13 +14,13 @@ struct ServeOptions {
   std::string endpoint = kDefaultEndpoint;
   std::string password_file = {};
   std::uint32_t memory_mb = 64;
-  std::uint32_t max_memory_mb = 0;  // of it, for entries; 0: all
+  std::uint32_t max_memory_mb = 0;  // the part for entries; 0: all
   bool evicts = false;
-  std::uint32_t copies = 1;         // of each key
-  std::uint32_t most_members = 64;  // that ever come, founders included
+  std::uint32_t copies = 1;         // how many of each key
+  std::uint32_t most_members = 64;  // the most that ever come, founders included
   std::uint32_t cache_mb = 1;
   bool takes_keys = false;  // a joiner: half of a home's
-  bool hands_over = false;  // its keys to another member, before it leaves
+  bool hands_over = false;  // gives its keys to another member before it leaves
 };
 
 /// A member of the store that serves Redis clients until a signal comes. Throws Error.

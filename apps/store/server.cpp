@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kAcceptsAtOnce = 64;
 constexpr int kReadsAtOnce = 4;
-// A sleep arms the fabric's doorbell and a timer, which costs two system calls: a busy server looks
-// so often again before it sleeps.
+// Before each sleep the server arms the fabric's doorbell and a timer, by two system calls: so a
+// busy one looks so often again first.
 constexpr std::uint32_t kTurnsBeforeSleep = 32;
 // Calls under way are polled for; but if a member is slow, the doorbell tells.
 constexpr std::uint32_t kTurnsOfCalls = 4096;
@@ -92,8 +92,8 @@ void Server::wait(Service& service) {
 
 int Server::look_at_events() { return epoll_wait(epoll_.get(), events().data(), kMaxEvents, 0); }
 
-/// Replies are sent when all clients that have sent requests are read from, as Redis does: a client
-/// that is woken by the first of them finds the others, too.
+/// As Redis does, sends replies once all clients with requests have been read from: a client that
+/// the first reply wakes finds the others, too.
 void Server::handle_events(Service& service, int count) {
   std::size_t to_attend = 0;
   for (int i = 0; i < count; ++i) {

@@ -66,7 +66,7 @@ class Server {
   int stop_descriptor_ = -1;
   bool stop_ = false;
   std::uint32_t fruitless_ = 0;                 // turns in a row
-  std::array<Connection*, kMaxEvents> read_{};  // in this turn
+  std::array<Connection*, kMaxEvents> read_{};  // connections that were read from in this turn
   std::unordered_map<const Session*, std::unique_ptr<Connection>> connections_;
   std::vector<const Session*> finished_;  // to be removed at the end of the turn
 };

@@ -45,7 +45,7 @@ class Service {
   [[nodiscard]] KeyValues& values() const noexcept { return values_; }
   [[nodiscard]] const ServiceOptions& options() const noexcept { return options_; }
   [[nodiscard]] ServiceCounters& counters() noexcept { return counters_; }
-  /// All but those that say what is now.
+  /// Resets all counters but those of the present state.
   void reset_counters() noexcept { counters_ = {.clients = counters_.clients}; }
   /// 40 hexadecimal digits, which no other server has.
   [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
@@ -88,7 +88,7 @@ class Service {
   /// Null if kMaxCalls are out; then the session becomes runnable when one comes back.
   [[nodiscard]] Call* take_call(Session& waiter);
   void give_back(Call& call);
-  /// Of a connection's input; false if all connections together would have too much.
+  /// Takes memory for a connection's input; false if all connections together would have too much.
   [[nodiscard]] bool take_input(std::size_t bytes) noexcept;
   void give_back_input(std::size_t bytes) noexcept { input_bytes_ -= bytes; }
 
@@ -108,7 +108,7 @@ class Service {
   std::vector<std::unique_ptr<Call>> calls_;  // all
   std::vector<Call*> free_calls_;
   std::vector<std::unique_ptr<Job>> free_jobs_;
-  std::deque<Session*> waiters_;  // for a call
+  std::deque<Session*> waiters_;  // sessions that wait for a call
   std::vector<Session*> runnable_;
   std::uint64_t began_ms_ = kUnknown;  // the work since poll()
   std::uint32_t looks_left_ = kLooksAClock;

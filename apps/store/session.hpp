@@ -51,7 +51,7 @@ class Session {
   [[nodiscard]] std::size_t output_capacity() const noexcept { return output_.capacity(); }
 
   [[nodiscard]] bool wants_input() const noexcept;
-  /// Once the output is sent, the connection is to be closed.
+  /// Whether the connection must be closed once the output is sent.
   [[nodiscard]] bool closing() const noexcept { return closing_; }
   /// The client is gone: nothing more is begun.
   void abandon() noexcept { closing_ = abandoned_ = true; }
@@ -73,7 +73,7 @@ class Session {
   Tally tally;
   Protocol protocol = Protocol::resp2;
   std::string name;     // CLIENT SETNAME
-  std::string address;  // of the client, for CLIENT LIST
+  std::string address;  // the client's, for CLIENT LIST
   [[nodiscard]] Service& service() const noexcept { return service_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] const std::string& mistake() const noexcept { return parser_.mistake(); }
@@ -92,7 +92,7 @@ class Session {
   [[nodiscard]] std::size_t queued() const noexcept {
     return transaction_ ? transaction_->commands().size() : 0;
   }
-  /// As a new connection.
+  /// Makes the session as that of a new connection.
   void reset();
   /// By the clock of KeyValues: the beginning of the connection, and its last request.
   [[nodiscard]] std::uint64_t began_ms() const noexcept { return began_ms_; }

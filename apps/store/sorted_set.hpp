@@ -41,7 +41,7 @@ class NamedMembers {
     std::string_view name;
     std::string_view found = {};  // where it lies in the set; empty: it is not there
     double score = 0;
-    bool is_there = false;  // after the command
+    bool is_there = false;  // whether the command leaves the element there
     bool changed = false;
   };
 
@@ -49,7 +49,7 @@ class NamedMembers {
   NamedMembers(std::span<const std::string_view> words, std::size_t step);
   /// Finds them in the set, in one pass over it.
   void locate(std::string_view value) noexcept;
-  /// Of one that the command names.
+  /// An element that the command names.
   [[nodiscard]] Named& operator[](std::string_view name) noexcept { return *find(name); }
   /// Removes those that are there.
   std::size_t remove() noexcept;

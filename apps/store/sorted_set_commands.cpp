@@ -25,7 +25,7 @@ constexpr const char* kSetTooLarge =
     "ERR the sorted set would be over 1048576 bytes, which is the limit of a value";
 static_assert(kMaxArgumentBytes == 1048576, "as kSetTooLarge says");
 
-/// As Redis takes it: what strtod does, without blanks before it.
+/// Parses as Redis does: by strtod, without blanks before.
 bool parse_score(std::string_view text, double& score) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0) return false;
   const std::string copy(text);
@@ -211,7 +211,7 @@ const char* begin_zscan(Job& job) {
   return words.names_only ? kSyntaxError : begin_read(job);
 }
 
-/// All members at once, as Redis does with a small set.
+/// Returns all members at once, as Redis does with a small set.
 bool conclude_zscan(Job& job, Reply& reply) {
   const auto set = value_of(*job.call, kSortedSetMark, reply);
   if (!set) return true;

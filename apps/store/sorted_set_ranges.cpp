@@ -21,7 +21,7 @@ struct Bound {
   bool excluded = false;
 };
 
-/// As Redis takes it: what strtod does, up to a zero byte.
+/// Parses as Redis does: by strtod, up to a zero byte.
 bool parse_bound(std::string_view text, Bound& bound) {
   bound.excluded = text.starts_with('(');
   const std::string copy(text.substr(bound.excluded ? 1 : 0));

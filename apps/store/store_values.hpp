@@ -46,7 +46,7 @@ class StoreValues final : public KeyValues {
  private:
   Store& store_;
   StoreTransacts transacts_;
-  std::size_t next_ = 0;  // of these, in the next poll
+  std::size_t next_ = 0;  // the first to be polled next
   Refused on_refused_;
   std::string why_refused_;  // what on_refused_ was told last
 };

@@ -72,7 +72,7 @@ bool conclude_one_if_changed(Job& job, Reply& reply) {
   return reply.integer(job.call->changed() ? 1 : 0);
 }
 
-// When a SET changes its key.
+// The conditions on which a SET changes its key.
 constexpr std::uint32_t kAlways = 0;
 constexpr std::uint32_t kIfAbsent = 1;
 constexpr std::uint32_t kIfThere = 2;

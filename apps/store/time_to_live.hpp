@@ -11,7 +11,7 @@ namespace dunlin::app::resp {
 inline constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 struct TimeUnit {
-  std::string_view word;  // of SET
+  std::string_view word;  // the option of SET
   std::int64_t ms;
   bool absolute;  // since 1970
 };

@@ -123,7 +123,7 @@ std::string request_of(const Client::Words& words) {
 /// room for.
 std::string requests_for_parts(const std::string& key, bool is_sorted_set,
                                const std::vector<Client::Answer>& parts) {
-  std::string text = request_of({"DEL", key});  // of what it held before
+  std::string text = request_of({"DEL", key});  // removes what the key held before
   for (std::size_t begin = 0; begin < parts.size(); begin += kWordsOfFields) {
     Client::Words words{is_sorted_set ? "ZADD" : "HSET", key};
     const std::size_t end = std::min(parts.size(), begin + kWordsOfFields);

@@ -12,7 +12,7 @@ struct ToolOptions {
   std::string password_file = {};
   std::string key = {};
   std::string value = {};  // "-": standard input
-  std::string file = "-";  // of load and dump; "-": standard input or output
+  std::string file = "-";  // for load and dump; "-": standard input or output
 };
 
 /// Prints the value as it is; throws VerificationFailed if there is none.

@@ -29,7 +29,7 @@ bool discard(Job& job, Reply& reply) {
   return reply.ok();
 }
 
-/// In a transaction it does nothing: the keys are not watched any more once EXEC has begun.
+/// UNWATCH in a transaction does nothing: EXEC has ended the watch before.
 bool unwatch(Job& job, Reply& reply) {
   job.session->take_transaction();
   return reply.ok();

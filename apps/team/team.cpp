@@ -24,7 +24,7 @@ namespace {
 constexpr int kLostStatus = 2;  // ended because another had
 constexpr std::chrono::milliseconds kUntilThatOneIsSeen{500};
 
-/// On the page that all processes of a host share.
+/// An exchange on the page that all processes of a host share.
 class InMemoryExchange final : public TeamExchange {
  public:
   InMemoryExchange(TeamMemory& memory, std::uint32_t rank, std::uint32_t size)
@@ -121,7 +121,7 @@ Team::Team(TeamOptions options) : options_(options) {
                 std::to_string(options_.processes));
   }
   if (options_.pin) cores_ = usable_cores();
-  // One that is doomed makes do with what the others leave.
+  // A doomed process makes do with what the others leave.
   if (cores_.size() < options_.processes - (options_.doomed ? 1 : 0)) cores_.clear();
   void* memory = ::mmap(nullptr, sizeof(TeamMemory), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -48,7 +48,7 @@ struct TeamMemory {
   std::array<std::uint32_t, kMaxSeries> rounds{};
   std::array<std::array<double, kMaxRounds>, kMaxSeries> samples{};
   std::array<std::array<char, kTextBytes>, kMaxTeam> errors{};
-  std::array<std::array<char, kExchangedBytes>, kMaxTeam> words{};  // of the meeting
+  std::array<std::array<char, kExchangedBytes>, kMaxTeam> words{};  // told at the meeting
   std::array<char, kTextBytes> note{};
   alignas(4096) std::array<std::byte, kArenaBytes> arena{};  // for the bare limits
 };
@@ -64,14 +64,14 @@ class Member {
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// Wait until every member is here. Not part of the measurement.
   void meet();
-  /// The same, calling `progress` while waiting: for peers that need us in order to arrive.
+  /// Meets, and calls `progress` while it waits, for peers that need us in order to arrive.
   void meet(const std::function<void()>& progress);
   /// Tell all members a word of at most kExchangedBytes - 1 bytes, and hear theirs, by rank.
   [[nodiscard]] std::vector<std::string> exchange(
       std::string_view word, const std::function<void()>& progress = [] {});
   /// Add a round to a series; one member of host 0 does.
   void record(std::uint32_t series, double value);
-  /// For Team::note(); one member of host 0 does.
+  /// Sets Team::note(); called by one member of host 0.
   void note(std::string_view text);
   /// A member is gone: ends this process, which can only wait in vain, unless it needs nobody.
   void lost(std::uint32_t rank, std::string_view why);
@@ -110,13 +110,13 @@ class Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Run `body` once in each process of this host, and wait. Throws Error that names the member
-  /// which threw, crashed or did not finish in time; no process is left then.
+  /// Runs `body` once in each process of this host, and waits. Throws Error that names the member
+  /// that threw, crashed or did not finish in time; no process is left then.
   void run(const std::function<void(Member&)>& body);
 
   /// What was recorded: at host 0, something; at others nothing.
   [[nodiscard]] std::span<const double> series(std::uint32_t index) const;
-  /// The same, or nothing if nobody has recorded it.
+  /// The series, or nothing if nobody has recorded it.
   [[nodiscard]] std::span<const double> recorded(std::uint32_t index) const;
   [[nodiscard]] std::string note() const { return memory_->note.data(); }
   /// Whether each process has a core of its own.

@@ -22,11 +22,11 @@ class TeamExchange {
   /// Asked again and again: whether all have arrived as often as we. Throws Error if one never
   /// will.
   [[nodiscard]] virtual bool all_here() = 0;
-  /// Once all are here, and until we arrive again.
+  /// Requires that all are here; valid until we arrive again.
   [[nodiscard]] virtual std::string word_of(std::uint32_t rank) const = 0;
 };
 
-/// On a table, whose fabric has all members and nothing else to do.
+/// Makes an exchange on a table; its fabric has all members and nothing else to do.
 [[nodiscard]] std::unique_ptr<TeamExchange> exchange_on(std::unique_ptr<Fabric> fabric);
 
 }  // namespace dunlin::app

@@ -22,19 +22,19 @@ namespace dunlin::app {
 struct TeamGroupOptions {
   std::string name = {};
   std::uint32_t members = 0;                   // 0: as many as a team() has processes
-  std::chrono::milliseconds timeout{120'000};  // of the team's work
+  std::chrono::milliseconds timeout{120'000};  // for the team's work
   Watch* watch = nullptr;                      // of the other hosts
 };
 
 class TeamGroup {
  public:
-  /// Before the team is forked.
+  /// To be made before the team is forked.
   TeamGroup(Cluster cluster, TeamGroupOptions options);
 
-  /// For a team of two processes; between hosts, one a host, and two at least. The group must
+  /// The options of a team of two processes, or, between hosts, of one a host. The group must
   /// outlive the team.
   [[nodiscard]] TeamOptions team() const { return team(std::max(2U, cluster_.hosts())); }
-  /// For a team of so many processes, of all hosts together.
+  /// The options of a team of so many processes, on all hosts together.
   [[nodiscard]] TeamOptions team(std::uint32_t processes) const;
   [[nodiscard]] std::uint32_t members() const noexcept { return options_.members; }
 

@@ -20,7 +20,7 @@ struct Claim {
   Rank rank;
 };
 
-/// From the content of /proc/net/unix.
+/// Finds claims in the content of /proc/net/unix.
 [[nodiscard]] std::vector<Claim> parse_claims(std::string_view sockets);
 [[nodiscard]] std::vector<Claim> read_claims();
 

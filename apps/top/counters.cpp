@@ -86,7 +86,7 @@ CounterIndex::CounterIndex(const std::vector<MemberCounter>& counters) {
   for (const MemberCounter& counter : counters) {
     const CounterView& view = counter.view;
     if (view.layer() != "table" && view.layer() != "multicast") continue;
-    const std::size_t more = view.labels.find("\nid=");  // of a predicate
+    const std::size_t more = view.labels.find("\nid=");  // a predicate's label
     counters_[{counter.incarnation, view.labels.substr(0, more)}].push_back(&view);
   }
 }

@@ -20,7 +20,7 @@ struct MemberCounter {
   Rank rank = 0;
   std::uint64_t incarnation = 0;
   CounterView view = {};
-  std::optional<double> per_s = std::nullopt;  // of a total or event of one word
+  std::optional<double> per_s = std::nullopt;  // for a total or event of one word
 };
 
 /// The counters of one layer that have labels of one set of keys: those of all stores, say. By
@@ -28,7 +28,7 @@ struct MemberCounter {
 struct CounterBlock {
   /// The counters of one object at one member.
   struct Row {
-    const MemberCounter* any = nullptr;  // with its labels and its member
+    const MemberCounter* any = nullptr;  // any of the counters, for labels and member
     std::map<std::string_view, const MemberCounter*> counters = {};  // by short name
   };
   std::string layer = {};
@@ -36,7 +36,7 @@ struct CounterBlock {
   std::vector<std::string> names = {};  // short ones, as they were added
   std::vector<Row> rows = {};
 };
-/// Without those of tables, which are shown with their tables.
+/// Leaves out the counters of tables, which are shown with their tables.
 [[nodiscard]] std::vector<CounterBlock> blocks_of(const std::vector<MemberCounter>& counters);
 
 /// The counters of each table and multicast at each member.
@@ -61,7 +61,7 @@ struct LockSample {
   Rank home = 0;
   std::uint64_t offset = 0;
   std::optional<Rank> holder = {};
-  std::vector<Rank> waiters = {};  // in their order
+  std::vector<Rank> waiters = {};  // in the order in which they will get it
 };
 [[nodiscard]] std::vector<LockSample> locks_of(const std::vector<MemberCounter>& counters);
 

@@ -15,7 +15,7 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// To the microsecond.
+/// Milliseconds, exact to the microsecond.
 Json ms(std::uint64_t ns) {
   const std::uint64_t us = ns / 1000;
   return static_cast<double>(us) / 1000;

@@ -17,16 +17,16 @@
 /// (src/multicast/row.hpp).
 namespace dunlin::top {
 
-/// Of one member, in the view at hand; counted in its own memory.
+/// What one member counts in the view at hand, in its own memory.
 struct MulticastSample {
   Counter messages = {};  // delivered
   Counter bytes = {};
-  Counter batches = {};  // in which they were delivered
+  Counter batches = {};  // deliveries, each of some messages
   Counter nulls = {};
-  Counter no_room = {};                          // how often a sender had none,
-  Counter no_room_ns = {};                       // and for how long
-  std::optional<std::uint64_t> latency_ns = {};  // of the last own message that was timed
-  std::uint64_t progress = 0;  // of all that was sent: received, durable: on the disk
+  Counter no_room = {};                          // how often this member had no room to send
+  Counter no_room_ns = {};                       // how long it had none
+  std::optional<std::uint64_t> latency_ns = {};  // time that the last timed own message took
+  std::uint64_t progress = 0;                    // messages received; durable: on the disk
 
   void compare(const MulticastSample& before, double seconds);
   /// Since the look before; nothing if no batch was delivered since.

@@ -65,7 +65,7 @@ struct Sighting {
 struct Row {
   std::size_t row = 0;
   Rank rank = 0;
-  std::optional<Rank> read_from = {};        // whose copy was read: the owner's, if it lives
+  std::optional<Rank> read_from = {};  // the member whose copy was read: the owner, if it lives
   std::optional<std::uint64_t> age_ns = {};  // since the last push; in reads mode, the slowest pull
   std::vector<Sighting> seen = {};
   std::vector<ColumnValues> values = {};  // by column; empty if there was nowhere to read it
@@ -84,8 +84,8 @@ struct Table {
 
   /// Its owner's part of a row, if it is there.
   [[nodiscard]] const Node* node(Rank rank) const;
-  /// The member of a multicast that has received the fewest messages; durable: that has the fewest
-  /// on its disk. Nothing if all have the same. Others wait for it.
+  /// The member of a multicast for which the others wait: it has received the fewest messages, or,
+  /// durable, has the fewest on its disk. Nothing if all have as many.
   [[nodiscard]] std::optional<Rank> slowest() const;
   /// How much less a member of a multicast has than the one that has most.
   [[nodiscard]] std::uint64_t behind(const MulticastSample& member) const;

@@ -241,7 +241,7 @@ std::vector<std::string> multicast_cells(const Sample& sample, const Group& grou
   return cells;
 }
 
-/// Of a subgroup that came at run time, with the number of the change.
+/// The view, and for a subgroup that came at run time the number of the change.
 std::string view_text(std::uint64_t generation) {
   const std::uint64_t view = generation >> Subgroup::kChangeBits;
   if (view == 0) return std::to_string(generation);

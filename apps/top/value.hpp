@@ -25,7 +25,7 @@ using Value =
 
 struct ColumnValues {
   std::vector<Value> entries = {};
-  std::uint64_t begin = 0;  // of a list: indices of the oldest value and of the next to come
+  std::uint64_t begin = 0;  // for a list: the indices of the oldest value and the next one
   std::uint64_t end = 0;
 };
 

@@ -26,7 +26,7 @@ const Group* Viewer::chosen() const {
   return nullptr;
 }
 
-/// All in short, then one group after the other, then all in short again.
+/// Goes from all groups in short through one group after the other, and back.
 void Viewer::choose_next() {
   const Group* current = chosen();
   const std::size_t next =

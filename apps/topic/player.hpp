@@ -24,21 +24,20 @@ class Player {
   struct Topic {
     RecordedTopic recorded;  // the first channel of its
     TypeTree type;
-    std::vector<pubsub::DataWriterQos> writers =
-        {};  // that its samples need, of different policies
+    std::vector<pubsub::DataWriterQos> writers = {};  // the different ones that samples need
   };
   [[nodiscard]] const std::vector<Topic>& topics() const noexcept { return topics_; }
 
   struct Sample {
-    std::size_t topic = 0;   // which one of topics()
-    std::size_t writer = 0;  // which one of its writers
+    std::size_t topic = 0;   // index in topics()
+    std::size_t writer = 0;  // index in the topic's writers
     bool disposes = false;
     pubsub::RawSample raw = {};
   };
   /// Gives `publish` all samples whose time has come, until it returns false, as when there is no
   /// room for one. Returns whether all is done. The first call begins.
   bool play(std::uint64_t now_ns, const std::function<bool(const Sample&)>& publish);
-  /// When play() has something to do.
+  /// When play() has something to do next.
   [[nodiscard]] std::uint64_t due_ns() const noexcept { return due_ns_; }
 
   /// Lines about the coming replay, and about its result.
@@ -61,9 +60,9 @@ class Player {
   std::uint64_t loops_;  // 0: no end
   std::uint64_t from_ns_;
   std::vector<Topic> topics_;
-  std::map<std::uint16_t, Played> channels_;  // that are played
-  std::uint64_t samples_ = 0;                 // in the file, of these
-  std::size_t planned_warnings_ = 0;          // of the file, that plan() tells
+  std::map<std::uint16_t, Played> channels_;  // those that are played
+  std::uint64_t samples_ = 0;                 // how many these have in the file
+  std::size_t planned_warnings_ = 0;          // how many of the file's plan() tells
 
   bool begun_ = false;
   bool loaded_ = false;
@@ -74,8 +73,8 @@ class Player {
   std::uint64_t end_ns_ = 0;
   std::uint64_t passes_ = 0;
   std::uint64_t played_ = 0;
-  std::uint64_t played_before_ = 0;  // this pass
-  std::uint64_t latest_ns_ = 0;      // so late was a sample at most
+  std::uint64_t played_before_ = 0;  // in this pass
+  std::uint64_t latest_ns_ = 0;      // the latest that a sample was
 };
 
 }  // namespace dunlin::app::topic

@@ -28,7 +28,7 @@ std::uint16_t Recording::schema(const RecordedTopic& described) {
 void Recording::add(Writer& writer, const pubsub::RawSample& sample, bool disposes,
                     const mcap::Message& times) {
   if (enough()) return;
-  failed_ = true;  // unless all of this works
+  failed_ = true;  // true unless all of this succeeds
   std::uint16_t& channel = writer.channels.at(disposes ? 1 : 0);
   if (channel == 0) {
     writer.described.disposes = disposes;

@@ -21,10 +21,10 @@ namespace dunlin::app::topic {
 namespace {
 
 constexpr std::uint32_t kRelaySliceMs = 20;       // then it looks at signals
-constexpr std::uint64_t kBeginMs = 10'000;        // to find a relay, and the topic
-constexpr std::uint64_t kAcknowledgeMs = 10'000;  // at the end
+constexpr std::uint64_t kBeginMs = 10'000;        // time to find a relay, and the topic
+constexpr std::uint64_t kAcknowledgeMs = 10'000;  // for acknowledgements at the end
 constexpr std::uint64_t kFindMs = 2'000;          // a topic that the group may lack
-constexpr std::uint64_t kReadersMs = 2'000;       // in which readers come into a topic that is new
+constexpr std::uint64_t kReadersMs = 2'000;       // for readers to come into a new topic
 
 relay::ClientOptions client_options_of(const Options& options) {
   return {.relays = options.relays,
@@ -153,7 +153,8 @@ class Relayed {
     }
   }
 
-  /// Of the topic that there is; or the relay makes it as it was recorded. False if a signal came.
+  /// Makes writers of the topic; the relay creates a missing one as it was recorded. False if a
+  /// signal came.
   bool add_writer(const Player::Topic& played, std::vector<relay::AnyRelayWriter>& writers,
                   bool& any_new) {
     const RecordedTopic& recorded = played.recorded;
@@ -186,7 +187,7 @@ class Relayed {
     return signal_;
   }
 
-  /// Until the condition holds, a signal comes, or the time is up.
+  /// Runs until the condition holds, a signal comes, or the time is up.
   template <class Condition>
   bool until(const Condition& condition, std::uint64_t limit_ms = UINT64_MAX) {
     const std::uint64_t begin_ns = read_clock_ns(CLOCK_MONOTONIC);

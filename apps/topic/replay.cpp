@@ -12,8 +12,8 @@
 namespace dunlin::app::topic {
 namespace {
 
-constexpr std::uint64_t kFindMs = 2'000;     // in which the members tell of their topics
-constexpr std::uint64_t kReadersMs = 2'000;  // in which a reader comes into a topic that it awaits
+constexpr std::uint64_t kFindMs = 2'000;     // for the members to tell of their topics
+constexpr std::uint64_t kReadersMs = 2'000;  // for a reader to come into a topic that it awaits
 
 /// A topic of the file, with the writers for its samples.
 class Target {

@@ -14,8 +14,8 @@
 namespace dunlin::app::topic {
 namespace {
 
-constexpr std::size_t kMostCharacters = 1'000;  // of a text
-constexpr std::size_t kMostElements = 128;      // of a sequence: others are "..."
+constexpr std::size_t kMostCharacters = 1'000;  // those shown of a text
+constexpr std::size_t kMostElements = 128;      // those shown of a sequence; the others are "..."
 
 template <class T>
 [[nodiscard]] T load(std::span<const std::byte> from) {
@@ -73,7 +73,7 @@ class Printer {
     if (delimited) decoder_.end_delimited(outer);
   }
 
-  /// One of so many dimensions inside the member.
+  /// Prints the value at `depth` dimensions inside the member.
   void value(const TypeNode& node, std::size_t depth, std::size_t at, std::size_t indent) {
     if (depth < node.dimensions.size()) return dimension(node, depth, at, indent);
     if (node.is_struct()) {
@@ -123,7 +123,7 @@ class Printer {
       return quoted(bytes);
     }
     const bool is_text = node.type.starts_with("char*");
-    if (node.size == 0) return number_text(node.type, {});  // which throws
+    if (node.size == 0) return number_text(node.type, {});  // throws
     std::span<const std::byte> bytes;
     if (type_.plain) {
       if (at > payload_.size() || node.size > payload_.size() - at)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kSliceMs = 20;  // then it looks at signals
 constexpr std::uint32_t kLeaveMs = 5'000;
-constexpr std::uint64_t kOrdersMs = 2'000;  // in which the members tell of them
+constexpr std::uint64_t kOrdersMs = 2'000;  // for the members to tell of their topics
 
 }  // namespace
 

@@ -17,16 +17,16 @@ class Session {
   Session(Group& group, SignalGuard& signals, const pubsub::ParticipantOptions& logs = {})
       : group_(group), signals_(signals), participant_(group, logs) {}
 
-  /// Until the condition holds, a signal comes, or the time is up.
+  /// Runs until the condition holds, a signal comes, or the time is up.
   bool until(const std::function<bool()>& condition, std::uint64_t limit_ms = UINT64_MAX);
-  /// Until this member takes part in the topic, or a signal comes; says for which members it waits.
+  /// Runs until this member takes part in the topic, or a signal comes; says for whom it waits.
   /// Throws Error if it never will.
   bool joined(const pubsub::AnyTopic& topic);
   /// Comes into these orders, whose topics are known then. False if a signal comes. Throws Error.
   bool join_orders(const std::vector<std::string>& names);
   /// Entities must have gone before, so that what was written arrives; then the member.
   void leave();
-  /// Of that name, as the group has it now; null: it has none. Until the next call.
+  /// The group's topic of that name now, valid until the next call; null: there is none.
   [[nodiscard]] const pubsub::TopicInfo* find(const std::string& name);
 
   [[nodiscard]] pubsub::DomainParticipant& participant() noexcept { return participant_; }

@@ -22,7 +22,7 @@
 namespace dunlin::app::topic {
 namespace {
 
-constexpr std::uint64_t kTopicsMs = 2'000;  // in which the members tell of their topics
+constexpr std::uint64_t kTopicsMs = 2'000;  // for the members to tell of their topics
 
 using pubsub::RawSample;
 
@@ -242,7 +242,7 @@ class Tool {
   Session& session_;
   pubsub::DomainParticipant& participant_;
   pubsub::AnyTopic topic_;
-  std::string new_type_;  // if it is created
+  std::string new_type_;  // set if the topic is created
   std::string type_of_;
   std::unique_ptr<TypeTree> type_;
 };

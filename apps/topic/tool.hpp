@@ -22,8 +22,8 @@ struct Options {
   std::string sample = {};
   std::vector<std::string> orders = {};      // be in these, so their topics are known
   std::vector<std::string> relays = {};      // echo, publish, record, replay: a client of these
-  pubsub::ParticipantOptions logs = {};      // of logged topics
-  bool create = false;                       // be in a logged topic that no member has yet,
+  pubsub::ParticipantOptions logs = {};      // the logs of logged topics
+  bool create = false;                       // takes part in a logged topic that no member has yet,
   std::string type_file = {};                // of this type,
   std::uint32_t keep = pubsub::kAllSamples;  // and with these policies
   std::uint64_t log_trim_bytes = 0;
@@ -39,7 +39,7 @@ struct Options {
   std::size_t chunk_kb = 1'024;
   std::uint64_t loops = 1;                         // 0: no end
   double start_offset = 0;                         // seconds
-  std::optional<std::uint64_t> wait_readers = {};  // of each topic; none: one, if it comes soon
+  std::optional<std::uint64_t> wait_readers = {};  // for each topic; none: one, if it comes soon
 
   [[nodiscard]] std::uint64_t limit_ms() const {
     return seconds ? static_cast<std::uint64_t>(*seconds * 1e3) : UINT64_MAX;

@@ -176,7 +176,7 @@ class Table {
   [[nodiscard]] Snapshot<Row> snapshot() const {
     Snapshot<Row> copy(size());
     for (std::size_t i = 0; i < size(); ++i) {
-      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.places_[i].row));
+      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.rows_[i].row));
     }
     return copy;
   }
@@ -372,7 +372,7 @@ class Table {
 /// copying.
 template <class Row>
 class Snapshot {
-  struct alignas(kCacheLineBytes) Place {  // as in the table: rows are copied by the word
+  struct alignas(kCacheLineBytes) AlignedRow {  // rows are copied by the word
     Row row;
   };
 
@@ -386,7 +386,7 @@ class Snapshot {
     using iterator_category = std::forward_iterator_tag;
 
     Iterator() = default;
-    explicit Iterator(const Place* at) noexcept : at_(at) {}
+    explicit Iterator(const AlignedRow* at) noexcept : at_(at) {}
     reference operator*() const noexcept { return at_->row; }
     pointer operator->() const noexcept { return &at_->row; }
     Iterator& operator++() noexcept { return ++at_, *this; }
@@ -394,18 +394,18 @@ class Snapshot {
     friend bool operator==(Iterator, Iterator) = default;
 
    private:
-    const Place* at_ = nullptr;
+    const AlignedRow* at_ = nullptr;
   };
 
-  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return places_[i].row; }
-  [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
-  [[nodiscard]] Iterator begin() const noexcept { return Iterator(places_.data()); }
-  [[nodiscard]] Iterator end() const noexcept { return Iterator(places_.data() + size()); }
+  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return rows_[i].row; }
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+  [[nodiscard]] Iterator begin() const noexcept { return Iterator(rows_.data()); }
+  [[nodiscard]] Iterator end() const noexcept { return Iterator(rows_.data() + size()); }
 
  private:
   friend class Table<Row>;
-  explicit Snapshot(std::size_t rows) : places_(rows) {}
-  std::vector<Place> places_;
+  explicit Snapshot(std::size_t rows) : rows_(rows) {}
+  std::vector<AlignedRow> rows_;
 };
 
 /// Names one entry of a column of several entries, to be pushed alone:

@@ -32,10 +32,10 @@ std::unique_ptr<AttachedBackend> make_backend(Descriptor socket, const SharedMem
 
 }  // namespace
 
-AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Place& place)
+AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const DaemonAddress& daemon)
     : name_(welcome.packet.space.data()),
       group_(welcome.packet.group.data()),
-      daemon_(attached::describe(place)),
+      daemon_(attached::describe(daemon)),
       rank_(welcome.packet.rank),
       group_members_(welcome.packet.members),
       layout_{welcome.packet.slots, welcome.packet.transfer_bytes},

@@ -18,7 +18,7 @@ namespace dunlin::attached {
 class AttachedSpace final : public SegmentPort, public remote::Part {
  public:
   /// `welcome` is what the daemon has sent. Throws Error.
-  AttachedSpace(Descriptor socket, const Welcome& welcome, const Place& place);
+  AttachedSpace(Descriptor socket, const Welcome& welcome, const DaemonAddress& daemon);
   ~AttachedSpace() override;
 
   void advance(SegmentOperation& op) noexcept override;

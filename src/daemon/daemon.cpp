@@ -62,7 +62,7 @@ struct DaemonState {
 
   SegmentSpace& space;
   DaemonOptions options;
-  attached::Place place;
+  attached::DaemonAddress address;
   Layout layout;
   Descriptor listener;
   Descriptor epoll;
@@ -89,7 +89,7 @@ namespace {
 
 DaemonOptions checked_options(DaemonOptions options) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(describe(attached::Place{options.group, options.socket, {}}) + ": " + why);
+    throw Error(describe(attached::DaemonAddress{options.group, options.socket, {}}) + ": " + why);
   };
   attached::check({options.group, options.socket, options.access_group});
   options.transfer_bytes = round_up(options.transfer_bytes, kCacheLineBytes);
@@ -114,13 +114,13 @@ DaemonOptions checked_options(DaemonOptions options) {
 DaemonState::DaemonState(SegmentSpace& its_space, DaemonOptions its_options)
     : space(its_space),
       options(checked_options(std::move(its_options))),
-      place{options.group, options.socket, options.access_group},
+      address{options.group, options.socket, options.access_group},
       layout{options.operations, options.transfer_bytes},
       clients(options.clients) {
   ensure_descriptors(kOtherDescriptors + options.clients, kOtherDescriptors + options.clients,
                      options.clients);
   epoll = Descriptor(checked(epoll_create1(EPOLL_CLOEXEC), "making an epoll descriptor"));
-  listener = attached::listen_at(place, options.socket_mode);
+  listener = attached::listen_at(address, options.socket_mode);
   checked(watch_in(epoll.get(), EPOLL_CTL_ADD, listener.get(), EPOLLIN, {.u64 = kListener}),
           "watching for clients");
   replied.reserve(options.clients);
@@ -216,7 +216,7 @@ void DaemonState::take_newcomers() {
   for (int i = 0; i < kSocketsAtOnce; ++i) {
     Descriptor socket = shm::take_connection(listener);
     if (!socket) return;
-    const shm::Counterpart who = attached::counterpart_of(socket, place);
+    const shm::Counterpart who = attached::counterpart_of(socket, address);
     if (!who.admitted) {
       refuse(socket, "its user may not attach");
     } else if (living + ending >= options.clients) {
@@ -339,7 +339,7 @@ Daemon::Daemon(SegmentSpace& space, DaemonOptions options)
     : state_(std::make_unique<DaemonState>(space, std::move(options))) {}
 
 Daemon::~Daemon() {
-  if (!state_->place.socket.empty()) attached::remove_socket(state_->place);
+  if (!state_->address.socket.empty()) attached::remove_socket(state_->address);
 }
 
 std::size_t Daemon::poll() { return state_->poll(); }

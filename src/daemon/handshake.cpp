@@ -35,14 +35,14 @@ bool is_at(const Descriptor& socket, const std::string& path) noexcept {
 }
 
 /// Listens at a socket in the file system; a daemon that was killed may have left an old one.
-Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
-  const std::string& path = place.socket;
+Descriptor listen_in_files(const DaemonAddress& daemon, std::uint32_t mode) {
+  const std::string& path = daemon.socket;
   if (is_at(new_socket(), path))
-    throw Error(describe(place) + ": another daemon listens there already");
+    throw Error(describe(daemon) + ": another daemon listens there already");
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode))
-      throw Error(describe(place) + ": there is a file that is no socket; remove it");
+      throw Error(describe(daemon) + ": there is a file that is no socket; remove it");
     unlink(path.c_str());
   }
   Descriptor listener = new_socket();
@@ -55,8 +55,8 @@ Descriptor listen_in_files(const Place& place, std::uint32_t mode) {
   return listener;
 }
 
-shm::Address address_by_name(const Place& place) {
-  return shm::address_of(shm::access_for(place.access_group), place.group + std::string(kSuffix),
+shm::Address address_by_name(const DaemonAddress& daemon) {
+  return shm::address_of(shm::access_for(daemon.access_group), daemon.group + std::string(kSuffix),
                          0);
 }
 
@@ -64,39 +64,40 @@ bool is_text(std::span<const char> text) noexcept { return text.back() == '\0'; 
 
 }  // namespace
 
-std::string describe(const Place& place) {
-  return place.socket.empty() ? "daemon of group '" + place.group + "'"
-                              : "daemon at socket '" + place.socket + "'";
+std::string describe(const DaemonAddress& daemon) {
+  return daemon.socket.empty() ? "daemon of group '" + daemon.group + "'"
+                               : "daemon at socket '" + daemon.socket + "'";
 }
 
-void check(const Place& place) {
-  if (place.socket.empty()) return check_group_name(place.group);
-  if (place.socket.size() >= sizeof(sockaddr_un::sun_path))
-    throw Error(describe(place) + ": the path must have less than " +
+void check(const DaemonAddress& daemon) {
+  if (daemon.socket.empty()) return check_group_name(daemon.group);
+  if (daemon.socket.size() >= sizeof(sockaddr_un::sun_path))
+    throw Error(describe(daemon) + ": the path must have less than " +
                 std::to_string(sizeof(sockaddr_un::sun_path)) + " bytes");
 }
 
-Descriptor listen_at(const Place& place, std::uint32_t mode) {
-  if (!place.socket.empty()) return listen_in_files(place, mode);
-  std::optional<Descriptor> listener = shm::claim(address_by_name(place), shm::Holder::is_examined);
-  if (!listener) throw Error(describe(place) + ": this host has one already");
+Descriptor listen_at(const DaemonAddress& daemon, std::uint32_t mode) {
+  if (!daemon.socket.empty()) return listen_in_files(daemon, mode);
+  std::optional<Descriptor> listener =
+      shm::claim(address_by_name(daemon), shm::Holder::is_examined);
+  if (!listener) throw Error(describe(daemon) + ": this host has one already");
   return std::move(*listener);
 }
 
-void remove_socket(const Place& place) noexcept { unlink(place.socket.c_str()); }
+void remove_socket(const DaemonAddress& daemon) noexcept { unlink(daemon.socket.c_str()); }
 
-std::optional<Descriptor> connect_to(const Place& place) {
-  if (place.socket.empty()) return shm::connect_to(address_by_name(place));
+std::optional<Descriptor> connect_to(const DaemonAddress& daemon) {
+  if (daemon.socket.empty()) return shm::connect_to(address_by_name(daemon));
   Descriptor socket = new_socket();
-  if (is_at(socket, place.socket)) return socket;
+  if (is_at(socket, daemon.socket)) return socket;
   if (errno == EACCES)
-    throw Error(describe(place) + ": this user may not write to that socket (see its mode)");
+    throw Error(describe(daemon) + ": this user may not write to that socket (see its mode)");
   return std::nullopt;
 }
 
-shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place) {
-  shm::Counterpart there = shm::counterpart_of(socket, shm::access_for(place.access_group));
-  if (!place.socket.empty()) there.admitted = true;
+shm::Counterpart counterpart_of(const Descriptor& socket, const DaemonAddress& daemon) {
+  shm::Counterpart there = shm::counterpart_of(socket, shm::access_for(daemon.access_group));
+  if (!daemon.socket.empty()) there.admitted = true;
   return there;
 }
 
@@ -119,7 +120,7 @@ bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept {
          static_cast<ssize_t>(sizeof packet);
 }
 
-std::optional<Welcome> receive(const Descriptor& socket, const Place& place) {
+std::optional<Welcome> receive(const Descriptor& socket, const DaemonAddress& daemon) {
   Welcome welcome;
   Packet& packet = welcome.packet;
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> space{};
@@ -142,18 +143,18 @@ std::optional<Welcome> receive(const Descriptor& socket, const Place& place) {
     return welcome;
   }
   if (got < 8 || packet.magic != kPacketMagic)
-    throw Error(describe(place) + ": what listens there is no daemon");
+    throw Error(describe(daemon) + ": what listens there is no daemon");
   if (packet.version != kProtocolVersion)
-    throw Error(describe(place) + " speaks version " + std::to_string(packet.version) +
+    throw Error(describe(daemon) + " speaks version " + std::to_string(packet.version) +
                 " of the protocol, and this program version " + std::to_string(kProtocolVersion) +
                 "; build both from one release");
   const bool whole = got == static_cast<ssize_t>(sizeof packet) && is_text(packet.group) &&
                      is_text(packet.space) && is_text(packet.text);
   if (whole && packet.type == PacketType::refuse)
-    throw Error(describe(place) + " refuses this process: " + packet.text.data());
+    throw Error(describe(daemon) + " refuses this process: " + packet.text.data());
   const Layout layout{packet.slots, packet.transfer_bytes};
   if (!whole || packet.type != PacketType::welcome || !welcome.memory || !layout.is_sound())
-    throw Error(describe(place) + " sent what is no welcome");
+    throw Error(describe(daemon) + " sent what is no welcome");
   return welcome;
 }
 

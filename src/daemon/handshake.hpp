@@ -58,25 +58,26 @@ static_assert(kMaxGroupNameBytes < sizeof(Packet::group));
 static_assert(kMaxSpaceNameBytes < sizeof(Packet::space));
 
 /// Where clients find a daemon.
-struct Place {
+struct DaemonAddress {
   std::string group;
   std::string socket;
   std::string access_group;
 };
-/// The place as text, for messages.
-[[nodiscard]] std::string describe(const Place& place);
-/// Throws Error if the place is invalid.
-void check(const Place& place);
+/// The address as text, for messages.
+[[nodiscard]] std::string describe(const DaemonAddress& daemon);
+/// Throws Error if the address is invalid.
+void check(const DaemonAddress& daemon);
 
-/// Listens at the place. Throws Error, also if another daemon is there.
-[[nodiscard]] Descriptor listen_at(const Place& place, std::uint32_t mode);
+/// Listens at the address. Throws Error, also if another daemon is there.
+[[nodiscard]] Descriptor listen_at(const DaemonAddress& daemon, std::uint32_t mode);
 /// Removes a daemon's socket from the file system.
-void remove_socket(const Place& place) noexcept;
+void remove_socket(const DaemonAddress& daemon) noexcept;
 /// Accepts a client; none if no client is there now.
-[[nodiscard]] std::optional<Descriptor> connect_to(const Place& place);
+[[nodiscard]] std::optional<Descriptor> connect_to(const DaemonAddress& daemon);
 
 /// The process at the other end. A socket in the file system has checked it by its mode.
-[[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket, const Place& place);
+[[nodiscard]] shm::Counterpart counterpart_of(const Descriptor& socket,
+                                              const DaemonAddress& daemon);
 
 /// Sends a packet; false if it could not be sent.
 [[nodiscard]] bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept;
@@ -87,7 +88,7 @@ struct Welcome {
 };
 /// Receives the welcome; none if nothing has come yet. Throws Error if the packet is not a
 /// daemon's, or is a refusal.
-[[nodiscard]] std::optional<Welcome> receive(const Descriptor& socket, const Place& place);
+[[nodiscard]] std::optional<Welcome> receive(const Descriptor& socket, const DaemonAddress& daemon);
 
 /// Wakes the other side. The packet may get lost if many are under way already.
 void ring(const Descriptor& socket) noexcept;

@@ -11,14 +11,14 @@ std::size_t ChangingSubgroups::poll() {
   if (!works_) return 0;
   std::size_t done = handle_held() + ask_for_states() + answer() + tell_of_leavers();
   done += poll_participants();
-  done += tell_of_leavers();  // what came in this poll may be the last that they waited for
+  done += tell_of_leavers();  // this poll may have brought the last that they waited for
   done += local_.size();      // an upcall asked for something
   forget_parted();
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   return done;
 }
 
-/// By index: an upcall may ask for more subgroups.
+/// Goes by index, because an upcall may ask for more subgroups.
 std::size_t ChangingSubgroups::poll_participants() {
   return turns_.poll([&] { return memberships_.size(); },
                      [&](std::size_t i) {
@@ -43,7 +43,7 @@ bool ChangingSubgroups::hand_over() {
 
 // --- state ---------------------------------------------------------------------------------------
 
-/// GRP-D7: one member after the other, in each generation anew.
+/// GRP-D7: asks one member after the other for a state, anew in each generation.
 std::size_t ChangingSubgroups::ask_for_states() {
   std::size_t done = 0;
   for (std::size_t i = 0; i < memberships_.size(); ++i) {
@@ -54,7 +54,7 @@ std::size_t ChangingSubgroups::ask_for_states() {
       ++membership.asks;
       membership.asked = false;
     }
-    // Those that have it have failed or gone, and told the leader so: another change comes.
+    // The members with the state have failed or gone, and told the leader so: another change comes.
     if (membership.asked ||
         (membership.asks == membership.whom.size() && membership.refusal.empty()))
       continue;
@@ -81,7 +81,8 @@ std::size_t ChangingSubgroups::answer() {
     const Membership* const membership = find(request.message.name);
     const std::uint64_t wanted = request.message.generation;
     const bool will_have_it = membership != nullptr && membership->generation < wanted;
-    if (membership != nullptr && membership->generation > wanted) continue;  // it asks anew
+    // A joiner asks anew in the next generation if its own has ended, or will end (`wedged`).
+    if (membership != nullptr && membership->generation > wanted) continue;
     if (will_have_it) {
       requests_.push_back(request);
       continue;
@@ -91,7 +92,7 @@ std::size_t ChangingSubgroups::answer() {
       ++done;
       continue;
     }
-    if (membership->wedged) continue;  // likewise
+    if (membership->wedged) continue;
     std::optional<std::vector<std::byte>> state;
     std::string why;
     try {
@@ -113,7 +114,7 @@ std::size_t ChangingSubgroups::answer() {
   return done;
 }
 
-/// None: ask another member.
+/// Without a state, the joiner asks another member.
 void ChangingSubgroups::send_state(Rank place, const SubgroupMessage& request,
                                    std::optional<std::vector<std::byte>> state,
                                    const std::string& why) {

@@ -10,7 +10,7 @@
 /// The user's requests for subgroups that come and go at run time.
 namespace dunlin::group {
 
-/// The one that this member is in, or asks to be in, or leaves; not one that waits for that.
+/// The membership that this member has, asks for, or leaves; not one that waits for that to end.
 Membership* ChangingSubgroups::find(const std::string& name) noexcept {
   for (const auto& membership : memberships_)
     if (membership->name == name && !membership->parted && !membership->waits)
@@ -68,7 +68,7 @@ void ChangingSubgroups::leave(const std::string& name) {
   }
 }
 
-/// Those that wanted out, once the others have what was sent here (GRP-D2).
+/// Tells the leader which subgroups this member leaves, once the others have what it sent (GRP-D2).
 std::size_t ChangingSubgroups::tell_of_leavers() {
   if (!std::exchange(any_hands_over_, false)) [[likely]]
     return 0;

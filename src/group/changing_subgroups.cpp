@@ -38,7 +38,7 @@ void ChangingSubgroups::send(const MemberSet& to, SubgroupMessage message) {
   channel_.send(others.front(), std::move(bytes));
 }
 
-/// This member's state and wishes for one subgroup: at once, or with all others in its first
+/// Sends this member's state and wishes for one subgroup: at once, or with all others in its first
 /// report.
 void ChangingSubgroups::send_to_leader_of(Membership& membership) {
   if (!works_) return;
@@ -103,7 +103,7 @@ void ChangingSubgroups::enter(const View& view, const std::vector<Rank>& ranks) 
   if (view.me == 0) leader_.enter(view.number, view.members, kMaxSubgroups - declared_);
 }
 
-/// GRP-D1: a member that knows of none says nothing.
+/// GRP-D1: a member without subgroups reports nothing.
 void ChangingSubgroups::start() {
   works_ = true;
   if (!memberships_.empty() || !removals_.empty() || !infos_.empty()) report();
@@ -119,7 +119,7 @@ void ChangingSubgroups::receive(Rank from, ControlMessage message) {
   if (message.view >= view_.number) held_.emplace_back(from, std::move(message));
 }
 
-/// Those of a later view wait for it.
+/// Messages of a later view wait for it.
 std::size_t ChangingSubgroups::handle_held() {
   std::size_t done = 0;
   for (std::size_t left = held_.size(); left > 0; --left) {
@@ -192,8 +192,8 @@ void ChangingSubgroups::wedge_one(const SubgroupMessage& message) {
                .received = membership->counts});
 }
 
-/// GRP-D9: nothing changes yet. Members that are in no earlier generation only count for the
-/// quorum.
+/// GRP-D9: accepts a change, which changes nothing yet. Members that are in no earlier generation
+/// only count for the quorum.
 void ChangingSubgroups::accept(const SubgroupMessage& message) {
   for (const SubgroupChange& change : message.changes) {
     Membership* const membership = find(change.name);
@@ -232,7 +232,7 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
   if (concerned) end(*membership, change);
   note(change);
   membership = find(change.name);
-  if (in && membership == nullptr) {  // it was asked for by a membership that has ended
+  if (in && membership == nullptr) {  // a membership that has ended asked for it
     memberships_.push_back(std::make_unique<Membership>(
         Membership{.name = change.name, .attempt = ++attempts_, .wants_in = false}));
     membership = memberships_.back().get();
@@ -244,11 +244,11 @@ void ChangingSubgroups::apply(const SubgroupChange& change) {
     ask_anew(*membership);
   else
     part(*membership, membership->wants_in ? "subgroup '" + change.name + "' was removed" : "");
-  // This comes last, so that the next change has all who asked again (GRP-D7).
+  // This comes last, so that the next change has all members that asked again (GRP-D7).
   send_leader({.kind = Kind::parted, .name = change.name, .generation = change.generation});
 }
 
-/// GRP-D5: messages that count are delivered.
+/// GRP-D5: ends a generation; messages that count are delivered.
 void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change) {
   membership.wedge();
   membership.accepted.reset();
@@ -256,7 +256,7 @@ void ChangingSubgroups::end(Membership& membership, const SubgroupChange& change
   const auto end = std::ranges::find(change.ends, membership.generation, &SubgroupEnd::generation);
   const bool fits = end != change.ends.end() && end->trim.size() == membership.counts.size() &&
                     std::ranges::equal(end->trim, membership.counts, std::less_equal());
-  std::vector<Rank> staying;  // with the state or without
+  std::vector<Rank> staying;  // members with the state or without it
   for (const Rank rank : membership.subgroup.members)
     if (const auto place = place_of(rank); place && change.members.has(*place))
       staying.push_back(rank);
@@ -313,7 +313,7 @@ void ChangingSubgroups::begin(Membership& membership, const SubgroupChange& chan
   keep([&] { participant->left("it could not begin subgroup '" + membership.name + "'" + why); });
 }
 
-/// This member goes, and the others go on: its participant could do nothing that is asked of it.
+/// This member leaves and the others go on, because its participant can do nothing more.
 void ChangingSubgroups::give_up(Membership& membership, const std::string& why) noexcept {
   membership.wedge();
   SubgroupParticipant* const participant = std::exchange(membership.participant, nullptr);
@@ -328,7 +328,7 @@ void ChangingSubgroups::refused(const SubgroupMessage& message) {
   if (membership->generation == 0) part(*membership, message.text);
 }
 
-/// GRP-D7: the subgroup has ended with those that had its state, as if this member had asked later.
+/// GRP-D7: asks to join again, because the subgroup has ended with the members that had its state.
 void ChangingSubgroups::ask_anew(Membership& membership) {
   if (!membership.participant->can_begin_anew())
     return part(membership, "all who had the state of subgroup '" + membership.name +
@@ -383,7 +383,7 @@ void ChangingSubgroups::note(const SubgroupChange& change) {
   show(info);
 }
 
-/// Their members have gone with an earlier view.
+/// Forgets subgroups whose members have gone with an earlier view.
 void ChangingSubgroups::forget_those_of_earlier_views() {
   std::vector<SubgroupInfo> gone;
   for (const auto& [name, info] : infos_)

@@ -30,7 +30,7 @@ namespace dunlin::group {
 
 class ChangingSubgroups {
  public:
-  /// `declared`: so many subgroups were declared, and take room.
+  /// `declared` says how many subgroups were declared, which take room.
   ChangingSubgroups(ControlChannel& channel, Scope scope, std::size_t declared);
 
   // --- what the user asks for: Group has the contracts -------------------------------------------
@@ -47,20 +47,18 @@ class ChangingSubgroups {
   }
 
   // --- from view to view -------------------------------------------------------------------------
-  /// A view begins: everything of an earlier one is void, but what this member has and wants.
+  /// Everything of an earlier view is void, except what this member has and wants.
   void enter(const View& view, const std::vector<Rank>& ranks);
-  /// The view has been announced: now it may be worked in.
+  /// Starts work in the view, which has been announced.
   void start();
-  /// The view will end: no subgroup sends, receives or delivers.
+  /// From here on no subgroup sends, receives or delivers: the view will end.
   void wedge() noexcept;
-  /// A control message of the kind `subgroups`.
   void receive(Rank from, ControlMessage message);
-  /// While the view works. Throws what participants and handlers throw.
+  /// Throws what participants and handlers throw.
   std::size_t poll();
   [[nodiscard]] std::string describe() const;
   /// Whether the others have what was sent here, or are waited for no longer.
   [[nodiscard]] bool hand_over();
-  /// Whether poll() has anything to look after.
   [[nodiscard]] bool active() const noexcept {
     return !memberships_.empty() || !held_.empty() || !local_.empty() || !removals_.empty();
   }
@@ -118,27 +116,27 @@ class ChangingSubgroups {
   const Scope scope_;
   const std::size_t declared_;
   View view_;
-  std::vector<Rank> ranks_;  // of its members
+  std::vector<Rank> ranks_;  // those of the view's members
   bool works_ = false;
-  bool reported_ = false;  // in this view
-  SubgroupLeader leader_;  // if this member leads
+  bool reported_ = false;  // to the leader, in this view
+  SubgroupLeader leader_;  // used if this member leads
   std::vector<std::unique_ptr<Membership>> memberships_;
-  bool any_hands_over_ = false;  // of these
+  bool any_hands_over_ = false;  // a membership hands over what was sent here
   std::uint32_t attempts_ = 0;
   std::map<std::string, SubgroupInfo> infos_;
-  std::uint64_t changes_ = 0;          // of infos_
-  std::vector<std::string> removals_;  // that this member asked for, and that it has not seen
+  std::uint64_t changes_ = 0;          // how often infos_ has changed
+  std::vector<std::string> removals_;  // subgroups that this member asked to remove, still there
   std::shared_ptr<const Group::SubgroupHandler> handler_;
-  std::deque<std::pair<Rank, ControlMessage>> held_;  // by rank: of this view or a later one
-  std::deque<SubgroupMessage> local_;                 // from this member to itself
+  std::deque<std::pair<Rank, ControlMessage>> held_;  // by rank; from this view on
+  std::deque<SubgroupMessage> local_;                 // messages from this member to itself
   std::vector<SubgroupMessage> proposals_;  // accepted in this view, and not known to be decided
   struct Request {
     Rank place;
     SubgroupMessage message;
   };
-  std::deque<Request> requests_;  // for a state
+  std::deque<Request> requests_;  // wait for a state of this member
   std::exception_ptr thrown_;
-  Turns turns_;  // of participants
+  Turns turns_;
 };
 
 }  // namespace dunlin::group

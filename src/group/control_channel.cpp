@@ -16,7 +16,7 @@ namespace {
 using Remaining = std::uint64_t;
 constexpr std::size_t kFragmentBytes = kMaxMessageBytes - sizeof(Remaining);
 
-/// Long texts to so many peers at once: each takes memory, and a region.
+/// How many long texts may be offered at once: each takes memory, and a region.
 constexpr std::ptrdiff_t kMostOffers = 16;
 
 // docs/formats/group-control.md
@@ -59,7 +59,7 @@ void ControlChannel::take(Rank from, std::span<const std::byte> message) {
   if (remaining <= fragment.size()) arrive(from, std::exchange(text, {}));
 }
 
-/// Of a text that we read, or that a peer reads here.
+/// The message is about a text that this member reads, or that a peer reads here.
 void ControlChannel::take(Rank from, const LongTextMessage& message) {
   std::unique_ptr<FetchedText>& fetched = incoming_[from].fetched;
   if (flag_ != nullptr) *flag_ = true;
@@ -71,7 +71,7 @@ void ControlChannel::take(Rank from, const LongTextMessage& message) {
   if (fetched != nullptr && fetched->generation() == message.generation)
     return fetched->receive(message);
   if (message.total > options_.most_bytes) return expel(from);
-  if (fetched == nullptr) ++fetching_;  // else its sender has dropped that one
+  if (fetched == nullptr) ++fetching_;  // the sender has dropped the old text
   fetched = std::make_unique<FetchedText>(fabric_, options_.channel, from, message);
 }
 
@@ -104,7 +104,7 @@ void ControlChannel::Outgoing::next() {
   in_fragments = false;
 }
 
-/// The next part; false if there is no room for it now.
+/// Sends the next fragment; false if there is no room for it now.
 bool ControlChannel::send_fragment(Rank to, Outgoing& outgoing) {
   const std::vector<std::byte>& text = outgoing.texts.front();
   const Remaining remaining = text.size() - outgoing.sent;
@@ -121,7 +121,7 @@ bool ControlChannel::send_fragment(Rank to, Outgoing& outgoing) {
   return true;
 }
 
-/// A long text, to be read by its receiver; in fragments where there is no memory for that.
+/// Offers a long text, which its receiver reads; sends fragments where there is no memory for that.
 bool ControlChannel::offer(Rank to, Outgoing& outgoing) {
   if (outgoing.offered == nullptr) {
     if (std::ranges::count_if(outgoing_, offers) >= kMostOffers) return false;
@@ -166,7 +166,7 @@ std::size_t ControlChannel::poll(const Handler& handler) {
       continue;
     if (fabric_.failed(to)) outgoing.reset();
     while (has_more(outgoing) && send_some(to, *outgoing)) ++done;
-    // There will be room; else the text is read, and a message comes.
+    // No message tells when there is room again, unlike a receiver that has read an offered text.
     if (has_more(outgoing) && (!outgoing->offered || outgoing->offered->owes_message())) ++done;
   }
   if (fetching_ > 0) [[unlikely]]

@@ -15,21 +15,21 @@
 
 namespace dunlin::group {
 
-/// A member of a fabric without names is called by its rank.
+/// The member's name; a member of a fabric without names is called by its rank.
 [[nodiscard]] inline std::string name_on(const Fabric& fabric, Rank rank) {
   const std::string& name = fabric.member_name(rank);
   return name.empty() ? std::to_string(rank) : name;
 }
 
-/// Of a control message: a state of kMaxStateBytes, and its fields.
+/// The longest control message: a state of kMaxStateBytes, and its fields.
 inline constexpr std::size_t kMaxControlBytes = kMaxStateBytes + (std::size_t{1} << 20);
-/// Of one from a process that is no member yet.
+/// The longest control message from a process that is no member yet.
 inline constexpr std::size_t kMaxJoinerBytes = std::size_t{1} << 16;
 
-/// Control messages of any length between the members of a fabric, in order from each to each, over
-/// its small messages; long ones are read from their sender's memory. Messages for a failed peer
-/// are dropped. A sender that announces more than `most_bytes` is expelled. One at a time on a
-/// channel of a fabric, which must outlive it. One thread at a time, that of the fabric.
+/// Carries control messages of any length between the members of a fabric, in order between each
+/// two. Short ones go as small messages; long ones are read from their sender's memory. Messages
+/// for a failed peer are dropped, and a sender that announces more than `most_bytes` is expelled.
+/// Each channel of a fabric has one ControlChannel. One thread at a time, that of the fabric.
 class ControlChannel {
  public:
   struct Options {
@@ -52,20 +52,20 @@ class ControlChannel {
   /// Whether poll() has something to send or to hand up.
   [[nodiscard]] bool pending() const noexcept;
   [[nodiscard]] std::string describe() const;
-  /// `flag` becomes true whenever a control message has arrived; it must outlive this.
+  /// `flag`, which must outlive this channel, becomes true whenever a control message arrives.
   void flag_arrivals(bool& flag) noexcept { flag_ = &flag; }
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
 
  private:
   struct Outgoing {
     std::deque<std::vector<std::byte>> texts;
-    std::size_t sent = 0;                  // of the first one
-    std::unique_ptr<OfferedText> offered;  // the first one
-    bool in_fragments = false;             // the first one, however long
+    std::size_t sent = 0;                  // bytes sent of the first message
+    std::unique_ptr<OfferedText> offered;  // the first message
+    bool in_fragments = false;             // the first message goes in fragments
     void next();
   };
   struct Incoming {
-    std::vector<std::byte> fragments;  // what has come of a control message
+    std::vector<std::byte> fragments;  // the part of a control message that has come
     std::unique_ptr<FetchedText> fetched;
   };
   struct Arrived {
@@ -85,15 +85,14 @@ class ControlChannel {
   void take(Rank from, std::span<const std::byte> message);
   void take(Rank from, const LongTextMessage& message);
   void arrive(Rank from, std::vector<std::byte> text);
-  void expel(Rank from);  // it announced too much
+  void expel(Rank from);  // the sender announced too much
 
   Fabric& fabric_;
   Options options_;
-  // By rank, as many as were needed so far; none for a member that nothing was sent to, or that has
-  // failed: a fabric gives no rank twice.
+  // By rank, as far as needed; null for a member that nothing was sent to, or that has failed.
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
-  std::vector<Incoming> incoming_;  // likewise
-  std::size_t fetching_ = 0;        // of them
+  std::vector<Incoming> incoming_;  // by rank
+  std::size_t fetching_ = 0;        // how many of these fetch a text
   std::deque<Arrived> arrived_;
   bool* flag_ = nullptr;
 };

@@ -26,7 +26,6 @@ static_assert(static_cast<std::uint32_t>(Kind::enter) == 11);
 static_assert(static_cast<std::uint32_t>(Kind::subgroups) == 12);
 static_assert(sizeof(PlanId) == 8 && sizeof(Rank) == 4);
 
-/// Of any length, which stands before it.
 void write(Writer& writer, std::span<const std::byte> bytes) {
   writer.u32(static_cast<std::uint32_t>(bytes.size()));
   writer.bytes(bytes);
@@ -39,7 +38,7 @@ void write(Writer& writer, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-/// Every field, whatever the kind: control messages are few.
+/// Encodes every field, whatever the kind: control messages are few.
 std::vector<std::byte> encode(ControlMessage message) {
   std::vector<std::byte> bytes;
   Writer writer(bytes);

@@ -53,7 +53,6 @@ struct ControlMessage {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(ControlMessage message);
-/// None for bytes that are no control message.
 [[nodiscard]] std::optional<ControlMessage> decode(std::vector<std::byte> bytes);
 
 }  // namespace dunlin::group

@@ -8,7 +8,7 @@
 namespace dunlin::group {
 namespace {
 
-constexpr std::uint64_t kGeneration = 1;  // of founders only
+constexpr std::uint64_t kGeneration = 1;  // founders have only this one
 
 }  // namespace
 

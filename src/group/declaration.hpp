@@ -13,11 +13,11 @@ namespace dunlin::group {
 
 class Declaration {
  public:
-  /// `text`: what must be the same everywhere, to be read by people; at most kMaxLayoutTextBytes.
+  /// All founders must give the same readable `text`, of at most kMaxLayoutTextBytes.
   Declaration(Fabric& fabric, std::string region, std::vector<Rank> founders, std::string text);
-  /// The members that declare other subgroups, and which: empty as long as none does.
+  /// The members that declare other subgroups, and what they declare; empty as long as none does.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// The founders, by place, whose declarations could be read, and are the same.
+  /// The founders, by index, whose declarations could be read, and equal this member's.
   [[nodiscard]] const MemberSet& same() const noexcept { return same_; }
 
  private:

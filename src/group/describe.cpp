@@ -20,7 +20,6 @@ std::string text_of(std::uint64_t generation) {
          std::to_string(generation & ((std::uint64_t{1} << kBits) - 1));
 }
 
-/// The words of those that hold.
 std::string words(std::initializer_list<std::pair<const char*, bool>> facts) {
   std::string text;
   for (const auto& [word, holds] : facts)

@@ -127,14 +127,14 @@ struct GroupEntry::State {
 
 namespace {
 
-constexpr std::uint64_t kJoinLookNs = 2'000'000;  // a connect in vain is followed by the next
+constexpr std::uint64_t kJoinLookNs = 2'000'000;  // the longest sleep between two polls
 
 GroupOptions checked(const std::string& name, GroupOptions options) {
   if (!options.rendezvous)
     throw Error("member '" + name +
                 "' cannot join a group without GroupOptions::rendezvous: give that of the "
                 "group, such as make_rendezvous()");
-  static_cast<void>(group::scope_of(options));  // none joins a further group
+  static_cast<void>(group::scope_of(options));  // throws: no process joins a further group
   check_member_name(name);
   return options;
 }

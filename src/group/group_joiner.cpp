@@ -73,7 +73,7 @@ void GroupJoiner::connect() {
   say_hello();
 }
 
-/// For each plan anew: an entry serves once.
+/// Says hello, anew for each plan: an entry serves once.
 void GroupJoiner::say_hello() {
   entry_ = place_->enter();
   send({.kind = ControlMessage::Kind::hello,
@@ -85,7 +85,7 @@ void GroupJoiner::say_hello() {
 void GroupJoiner::send(ControlMessage message) {
   if (!leader_channel_) return;
   leader_channel_->send(0, encode(message));
-  place_->wake_at(place_->now_ns());  // it leaves with the next poll
+  place_->wake_at(place_->now_ns());  // the next poll sends it
 }
 
 void GroupJoiner::poll_leader() {
@@ -98,7 +98,7 @@ void GroupJoiner::poll_leader() {
   for (const ControlMessage& message : received) on_leader_message(message);
   if (!leader_->failed(0)) return;
   if (!formed_) return start_anew("its leader was lost: " + leader_->failure_text(0));
-  leader_channel_.reset();  // the next view has begun, perhaps with us
+  leader_channel_.reset();  // the next view has begun, perhaps with this member
   leader_.reset();
 }
 
@@ -154,7 +154,7 @@ void GroupJoiner::go_on_entering() {
   if (!formed_ && !leader_) start_anew(news_);
 }
 
-/// Each member of the next view says the same.
+/// Each member of the next view sends the same welcome.
 std::optional<GroupJoiner::Arrival> GroupJoiner::wait_for_welcome() {
   formed_->poll();
   channel_->poll([&](Rank from, std::vector<std::byte> bytes) {

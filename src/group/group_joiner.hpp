@@ -22,18 +22,17 @@ class GroupJoiner {
   GroupJoiner(std::shared_ptr<Rendezvous> place, std::string name, std::string declaration,
               std::uint32_t timeout_ms);
 
-  /// The view that has us, and the fabric that it is on.
+  /// The view that this member is in, and its fabric.
   struct Arrival {
     View view;
-    std::vector<Rank> ranks;  // of its members, in that fabric
+    std::vector<Rank> ranks;  // the members' ranks in that fabric
     std::uint32_t founders = 0;
     std::unique_ptr<Fabric> fabric;
-    std::vector<std::byte> had_members;       // one a subgroup: whether it had any before
-    std::unique_ptr<ControlChannel> channel;  // on the fabric,
-    std::vector<std::pair<Rank, ControlMessage>>
-        messages;  // and what has come by it since the welcome
+    std::vector<std::byte> had_members;  // by subgroup: whether it had any members before
+    std::unique_ptr<ControlChannel> channel;
+    std::vector<std::pair<Rank, ControlMessage>> messages;  // that came after the welcome
   };
-  /// Throws Error if we are refused, or in vain for too long.
+  /// Throws Error if the group refuses this member, or the time is up.
   [[nodiscard]] std::optional<Arrival> poll();
   void collect(Waits& waits) const;
   [[nodiscard]] std::uint64_t next_ns() const noexcept { return resume_ns_; }
@@ -64,11 +63,11 @@ class GroupJoiner {
   std::unique_ptr<Fabric> leader_;
   std::unique_ptr<ControlChannel> leader_channel_;
   PlanId plan_ = kNoPlan;
-  std::vector<Rank> members_;  // of the view that planned it
+  std::vector<Rank> members_;  // the members of the view that planned the join
   std::unique_ptr<PendingEntry> entry_;
   bool entering_ = false;  // the members have admitted it
   std::unique_ptr<Fabric> formed_;
-  std::unique_ptr<ControlChannel> channel_;  // on it
+  std::unique_ptr<ControlChannel> channel_;  // on the fabric that it enters
   std::optional<ControlMessage> welcome_;
   std::vector<std::pair<Rank, ControlMessage>>
       messages_;  // from members that are in the view already

@@ -4,17 +4,18 @@
 #include <set>
 #include <utility>
 
+#include "assert.hpp"
 #include "fabric/names.hpp"
 
 namespace dunlin::group {
 namespace {
 
-constexpr std::uint64_t kListenPauseNs = 20'000'000;  // if it could not be opened
-constexpr std::uint64_t kLookNs = 100'000;            // a look at the listener is a system call
-constexpr std::uint64_t kPlanPauseNs = 1'000'000;     // after a plan that came to nothing
-constexpr std::uint64_t kFarewellNs = 100'000'000;    // to hear why it was refused
+constexpr std::uint64_t kListenPauseNs = 20'000'000;  // if the listener could not be opened
+constexpr std::uint64_t kLookNs = 100'000;  // because a look at the listener is a system call
+constexpr std::uint64_t kPlanPauseNs = 1'000'000;   // after a plan that failed
+constexpr std::uint64_t kFarewellNs = 100'000'000;  // for a joiner to hear why it was refused
 
-/// The view, the leader's place in it, and which attempt of it: later leaders have higher ones.
+/// An id has the view, the leader's index in it, and its attempt: later leaders have higher ids.
 constexpr int kViewShift = 32;
 constexpr int kLeaderShift = 24;
 static_assert(kMaxViewMembers <= 1U << (kViewShift - kLeaderShift));
@@ -27,7 +28,6 @@ static_assert(kMaxViewMembers <= 1U << (kViewShift - kLeaderShift));
 [[nodiscard]] std::uint32_t planner(PlanId id) noexcept {
   return static_cast<std::uint32_t>(id >> kLeaderShift) % (1U << (kViewShift - kLeaderShift));
 }
-/// Its lower half.
 [[nodiscard]] std::uint32_t view_of(PlanId id) noexcept {
   return static_cast<std::uint32_t>(id >> kViewShift);
 }
@@ -45,7 +45,7 @@ void Joins::enter(const View& view, const std::vector<Rank>& ranks, ControlChann
   admitted_ = linked_ = false;
   endpoints_.assign(ranks.size(), {});
   next_rank_ = channel.fabric().size();
-  // Those of the last plan are in by now, or connect again.
+  // Joiners of the last plan are in by now, or connect again.
   for (const auto& joiner : joiners_)
     if (joiner->planned || !leads()) joiner->gone = true;
   for (const auto& [from, message] : std::exchange(early_, {})) receive(from, message);
@@ -65,7 +65,7 @@ std::size_t Joins::poll(bool working, const MemberSet& alive) {
   if (plan_.id != kNoPlan) return done;
   done += accept_joiners();
   make_plan();
-  return done + (plan_.id != kNoPlan ? 1 : 0);  // what it says leaves with the next poll
+  return done + (plan_.id != kNoPlan ? 1 : 0);  // the plan's messages leave with the next poll
 }
 
 void Joins::close() {
@@ -100,7 +100,7 @@ std::size_t Joins::accept_joiners() {
     joiner->channel = std::make_unique<ControlChannel>(
         *joiner->fabric, ControlChannel::Options{.most_bytes = kMaxJoinerBytes});
     joiners_.push_back(std::move(joiner));
-  } catch (const Error& e) {  // at an address that another process has, say
+  } catch (const Error& e) {  // another process may have the address, say
     trouble_ = e.what();
     next_listen_ns_ = fabric().now_ns() + kListenPauseNs;
   }
@@ -179,8 +179,10 @@ bool Joins::fits(PendingJoiner& joiner) {
   return !taken;
 }
 
-/// The leader's: with all joiners at the listener that can be members.
+/// Makes the leader's plan, with all joiners at the listener that can be members.
 void Joins::make_plan() {
+  DUNLIN_ASSERT_ALWAYS(leads() && working_ && plan_.id == kNoPlan,
+                       "GRP-N2: the leader makes a plan while its view works, and has none");
   const bool all_alive = alive_ == MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (joiners_.empty() || !all_alive) return;
   if (fabric().now_ns() < next_plan_ns_) return fabric().wake_at(next_plan_ns_);
@@ -200,7 +202,7 @@ void Joins::make_plan() {
   for (const auto& joiner : joiners_)
     if (joiner->planned) plan.admission.newcomers.push_back({joiner->name, joiner->endpoint});
   if (plan.admission.first + names.size() > kMaxRanks) return tell_no_rank_is_left();
-  listener_.reset();  // until these are in: what comes next waits for the next view
+  listener_.reset();  // until the planned joiners are in, later ones wait
   plan.admission.key = place_->new_key();
   have_admitted_ = have_formed_ = {};
   entering_ = false;
@@ -220,8 +222,7 @@ void Joins::send_to_members(const std::vector<std::byte>& message) {
     if (i != view_.me) channel_->send(ranks_[i], message);
 }
 
-/// The leader's plan is void: it makes the next one after a while, with the joiners that are there
-/// then.
+/// After a while the leader makes another plan, with the joiners that are there then.
 void Joins::drop_plan(const std::string& why) {
   const std::vector<std::byte> message =
       encode({.kind = ControlMessage::Kind::void_plan, .text = why, .id = plan_.id});
@@ -230,14 +231,14 @@ void Joins::drop_plan(const std::string& why) {
     if (!joiner->planned) continue;
     joiner->channel->send(1, message);
     joiner->planned = false;
-    joiner->name.clear();  // it says hello again, with another endpoint
+    joiner->name.clear();  // the joiner says hello again, with another endpoint
   }
   void_plan(why);
   next_plan_ns_ = fabric().now_ns() + kPlanPauseNs;
   fabric().wake_at(next_plan_ns_);
 }
 
-/// Its ranks are never given again.
+/// The plan's ranks are never given again.
 void Joins::void_plan(const std::string& why) {
   const Admission admission = std::exchange(plan_, {}).admission;
   if (!std::exchange(admitted_, false)) return;
@@ -279,7 +280,7 @@ std::size_t Joins::look_at_links() {
   return 1;
 }
 
-/// The plan stays: if this member was linked before, the view may have ended with it.
+/// The plan stays: if this member was linked before, the view may have ended with the plan.
 std::size_t Joins::tell_failure(Rank joiner) {
   told_failure_ = true;
   report({.kind = ControlMessage::Kind::failed,
@@ -295,7 +296,6 @@ void Joins::report(ControlMessage message) {
   channel_->send(ranks_[leader], encode(message));
 }
 
-/// Of a member, to the leader.
 void Joins::on_report(std::uint32_t member, const ControlMessage& message) {
   if (message.id != plan_.id || planner(plan_.id) != view_.me) return;
   switch (message.kind) {
@@ -311,7 +311,7 @@ void Joins::on_report(std::uint32_t member, const ControlMessage& message) {
   }
 }
 
-/// Once all members have admitted them.
+/// The joiners enter once all members have admitted them.
 void Joins::let_joiners_enter() {
   const auto all = MemberSet::first(static_cast<std::uint32_t>(ranks_.size()));
   if (entering_ || have_admitted_ != all) return;
@@ -333,11 +333,11 @@ void Joins::receive(Rank from, const ControlMessage& message) {
   const auto member = static_cast<std::uint32_t>(place - ranks_.begin());
   const PlanId id = message.kind == ControlMessage::Kind::plan ? message.plan.id : message.id;
   const std::uint32_t ahead = view_of(id) - static_cast<std::uint32_t>(view_.number);
-  if (ahead == 1) early_.emplace_back(from, message);  // it is in the next view, and we shall be
+  if (ahead == 1) early_.emplace_back(from, message);  // from the next view, which we shall enter
   if (ahead != 0) return;
   switch (message.kind) {
     case ControlMessage::Kind::plan:
-      // Leaders follow each other in the order of the view; all earlier ones are dead, or
+      // Leaders follow each other in the order of the view; all earlier leaders are dead, or
       // suspected.
       if (message.plan.id <= latest_ || planner(message.plan.id) != member) return;
       return begin(message.plan);

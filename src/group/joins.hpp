@@ -25,27 +25,27 @@ class Joins {
   Joins(std::shared_ptr<Rendezvous> place, std::string declaration)
       : place_(std::move(place)), declaration_(std::move(declaration)) {}
 
-  /// A view begins, whose members have these ranks in the fabric of `channel`. Plans for another
+  /// Enters a view whose members have these ranks in the fabric of `channel`. Plans for another
   /// view are void.
   void enter(const View& view, const std::vector<Rank>& ranks, ControlChannel& channel);
-  /// Goes on. `working`: the view is not about to end; `alive`: the members that we do not suspect.
+  /// `working`: the view is not about to end; `alive`: the members that this one does not suspect.
   std::size_t poll(bool working, const MemberSet& alive);
-  /// The view is about to end, perhaps with the plan at hand: that is not made void any more.
+  /// The view is about to end, perhaps with the plan at hand: so that is not made void any more.
   void wedge() noexcept { working_ = false; }
   /// Handles a control message of another member.
   void receive(Rank from, const ControlMessage& message);
   /// The plan that the leader may propose: its joiners are linked to all live members, and to each
   /// other.
   [[nodiscard]] PlanId ready() const noexcept;
-  /// The view has ended with this plan, and this member goes on. None if it is not linked to all
-  /// joiners, which GRP-N4 excludes.
+  /// Lets in the joiners of the plan with which the view has ended. None if this member is not
+  /// linked to all of them, which GRP-N4 excludes.
   [[nodiscard]] std::optional<Admission> take(PlanId id);
-  /// No joiner comes in any more.
+  /// Closes the listener: no joiner comes in any more.
   void close();
-  /// Why our listener could not be opened the last time; empty if it was, or need not be.
+  /// Why our listener could not be opened the last time; empty if it could, or need not be.
   [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
-  /// Events that must end a sleep, besides those of the group's own fabric.
+  /// Adds the events that must end a sleep, besides those of the group's own fabric.
   void collect(Waits& waits) const;
 
  private:
@@ -53,13 +53,13 @@ class Joins {
   struct PendingJoiner {
     std::unique_ptr<Fabric> fabric;
     std::unique_ptr<ControlChannel> channel;
-    std::string name = {};                 // once it has said hello,
-    std::vector<std::byte> endpoint = {};  // and where it is reached
-    std::string news = {};                 // what it was told
-    bool planned = false;                  // the plan at hand counts on it,
+    std::string name = {};                 // set once it has said hello,
+    std::vector<std::byte> endpoint = {};  // as is where it is reached
+    std::string news = {};                 // the last news that it was told
+    bool planned = false;                  // the present plan counts on it,
     bool formed = false;                   // and it is linked to all
     bool gone = false;
-    std::uint64_t until_ns = UINT64_MAX;  // then it is gone at the latest
+    std::uint64_t until_ns = UINT64_MAX;  // when it is dropped at the latest
   };
 
   std::size_t accept_joiners();
@@ -95,21 +95,21 @@ class Joins {
   std::uint64_t next_look_ns_ = 0;
   std::string trouble_;
   std::vector<std::unique_ptr<PendingJoiner>> joiners_;
-  std::uint32_t attempts_ = 0;  // of ours, in this view
+  std::uint32_t attempts_ = 0;  // our attempts in this view
   std::uint64_t next_plan_ns_ = 0;
 
-  Plan plan_;                  // that this member follows; none: id is kNoPlan
-  PlanId latest_ = kNoPlan;    // of the plans that came in this view
-  bool admitted_ = false;      // its joiners have ranks here
+  Plan plan_;                  // the plan that this member follows; none: id is kNoPlan
+  PlanId latest_ = kNoPlan;    // the latest plan in this view
+  bool admitted_ = false;      // the plan's joiners have ranks here
   bool linked_ = false;        // and this member was linked to all of them
-  bool told_failure_ = false;  // one of them has failed since
-  Rank next_rank_ = 0;         // that no member has given, as far as the leader has heard
-  std::vector<std::pair<Rank, ControlMessage>> early_;  // of the next view
-  // Of the view's members, as the leader has heard.
+  bool told_failure_ = false;  // a joiner has failed since
+  Rank next_rank_ = 0;         // the next free rank, as far as the leader has heard
+  std::vector<std::pair<Rank, ControlMessage>> early_;  // messages of the next view
+  // What the leader has heard of the view's members:
   MemberSet have_admitted_;
   MemberSet have_formed_;
-  std::vector<std::vector<std::byte>> endpoints_;  // by place
-  bool entering_ = false;                          // the joiners have been told them
+  std::vector<std::vector<std::byte>> endpoints_;  // by index in the view
+  bool entering_ = false;                          // the joiners have been told the endpoints
 };
 
 }  // namespace dunlin::group

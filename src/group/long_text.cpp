@@ -8,7 +8,7 @@
 namespace dunlin::group {
 namespace {
 
-/// In one poll: a copy of it does not hold up what else the member does.
+/// The most bytes that one poll reads: a copy of them does not hold up what else the member does.
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;
 
 // docs/formats/group-control.md
@@ -99,7 +99,7 @@ void FetchedText::begin() {
   begun_ = true;
 }
 
-/// It comes in fragments then, which need less at once.
+/// Asks for fragments, which need less memory at once.
 void FetchedText::refuse() noexcept {
   text_ = {};
   owes_ = LongTextMessage::Kind::refused;
@@ -111,7 +111,7 @@ FetchedText::~FetchedText() {
 }
 
 void FetchedText::receive(const LongTextMessage& message) {
-  // The window has been taken, so the next one has other bytes: no more of them than it can have.
+  // The window has been taken, so the next window has other bytes: no more than it can have.
   if (message.generation == generation_ && told_ == ready_ && message.bytes > ready_ &&
       message.bytes <= ready_ + window_bytes(total_ - ready_))
     ready_ = message.bytes;
@@ -128,19 +128,19 @@ bool FetchedText::poll() {
   if (!begun_ && !owes_message_) begin();
   if (!owes_message_) return completion_.finished() && read();
   if (!send(fabric_, from_, channel_, {.kind = owes_, .generation = generation_, .bytes = read_}))
-    return true;  // there will be room
+    return true;  // there will be room for it
   owes_message_ = false;
   told_ = read_;
   over_ = owes_ == LongTextMessage::Kind::refused || read_ == total_;
   return true;
 }
 
-/// The next piece of what is ready, once the last one is there.
+/// Reads the next piece of what is ready, once the last piece is there.
 bool FetchedText::read() {
   const bool got_piece = reading_ > 0;
   const bool connected = fabric_.connected(from_, own_.id());
   read_ += std::exchange(reading_, 0);
-  // Its sender gives the window back once all has been taken, and before only if it stops.
+  // The sender gives the window back once all has been taken; earlier only if it stops.
   if (completion_.failed() || (was_connected_ && !connected && read_ < total_)) {
     refuse();
     return true;
@@ -159,7 +159,7 @@ bool FetchedText::read() {
   if (refusal == Refusal::none)
     reading_ = bytes;
   else if (refusal != Refusal::queue_full)
-    refuse();  // its window is none
+    refuse();  // the sender's window is invalid
   return true;
 }
 

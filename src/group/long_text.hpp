@@ -12,12 +12,12 @@
 /// MPI's rendezvous protocol does. docs/formats/group-control.md gives the messages for it.
 namespace dunlin::group {
 
-/// Longer ones are read; up to there, a message in fragments is quicker than memory for it.
+/// Longer texts are read; up to this size, fragments are quicker than memory for the text.
 inline constexpr std::size_t kLongTextBytes = std::size_t{1} << 16;
-/// The memory that its sender has for it; a longer one is several windows.
+/// The memory that the sender has for a text; a longer text takes several windows.
 inline constexpr std::size_t kWindowBytes = std::size_t{1} << 19;
 
-/// What the two tell each other: a small message that begins with eight zero bytes.
+/// What sender and receiver tell each other: a small message that begins with eight zero bytes.
 struct LongTextMessage {
   enum class Kind : std::uint64_t {
     ready = 1,   // from the sender: so many bytes of it can be read, or have been
@@ -26,31 +26,31 @@ struct LongTextMessage {
   };
   std::uint64_t no_fragment = 0;
   Kind kind = Kind::ready;
-  std::uint64_t generation = 0;  // of the sender's region
+  std::uint64_t generation = 0;  // the generation of the sender's region
   std::uint64_t bytes = 0;
-  std::uint64_t total = 0;  // of the text; in `ready` only
+  std::uint64_t total = 0;  // length of the text; in `ready` only
 };
 
-/// Whether a text begins with this message, and can.
+/// Whether a message offers a text, and is valid.
 [[nodiscard]] bool is_offer(const LongTextMessage& message) noexcept;
 
-/// At its sender.
+/// A long text at its sender.
 class OfferedText {
  public:
   /// Throws Error, or std::bad_alloc, if there is no memory for the window. `text` must outlive
-  /// this.
+  /// this object.
   OfferedText(Fabric& fabric, std::uint32_t channel, Rank to, std::span<const std::byte> text);
   OfferedText(const OfferedText&) = delete;
   OfferedText& operator=(const OfferedText&) = delete;
 
-  /// Sends what is to be sent, if there is room; returns whether it did.
+  /// Sends the next message, if there is one and room for it; returns whether it did.
   bool poll();
   void receive(const LongTextMessage& message);
-  /// Its receiver has all of it.
+  /// Whether its receiver has all of the text.
   [[nodiscard]] bool taken() const noexcept { return taken_ == text_.size(); }
-  /// It waits for room for a message, and not for one of its receiver.
+  /// Whether it waits for room for a message, and not for a message of its receiver.
   [[nodiscard]] bool owes_message() const noexcept { return owes_message_; }
-  /// Its receiver wants it in fragments.
+  /// Whether its receiver wants the text in fragments.
   [[nodiscard]] bool refused() const noexcept { return refused_; }
 
  private:
@@ -61,13 +61,13 @@ class OfferedText {
   Rank to_;
   std::span<const std::byte> text_;
   Region window_;
-  std::size_t ready_ = 0;  // of the text: the window ends there
+  std::size_t ready_ = 0;  // how much of the text the window reaches
   std::size_t taken_ = 0;
   bool owes_message_ = true;
   bool refused_ = false;
 };
 
-/// At its receiver.
+/// A long text at its receiver.
 class FetchedText {
  public:
   FetchedText(Fabric& fabric, std::uint32_t channel, Rank from, const LongTextMessage& offer);
@@ -75,13 +75,13 @@ class FetchedText {
   FetchedText(const FetchedText&) = delete;
   FetchedText& operator=(const FetchedText&) = delete;
 
-  /// Reads, and tells the sender; returns whether it is to be polled again at once.
+  /// Reads, and tells the sender; returns whether it must be polled again at once.
   bool poll();
   void receive(const LongTextMessage& message);
   [[nodiscard]] std::uint64_t generation() const noexcept { return generation_; }
-  /// Nothing is left to do: the text is complete, refused, or lost with its sender.
+  /// Whether nothing is left to do: the text is complete, refused, or lost with its sender.
   [[nodiscard]] bool over() const noexcept { return over_; }
-  /// The text, once; none if it was refused or lost.
+  /// Takes the text, once; none if it was refused or lost.
   [[nodiscard]] std::optional<std::vector<std::byte>> text();
 
  private:
@@ -94,12 +94,12 @@ class FetchedText {
   Rank from_;
   std::uint64_t generation_;
   std::size_t total_;
-  Region own_;  // of the same name, so that the sender's can be reached
+  Region own_;  // has the sender's name, to reach its region
   std::vector<std::byte> text_;
   std::size_t ready_ = 0;
   std::size_t reading_ = 0;  // bytes under way
   std::size_t read_ = 0;
-  std::size_t told_ = 0;  // to the sender: so many have been read
+  std::size_t told_ = 0;  // bytes that the sender was told have been read
   bool begun_ = false;
   bool was_connected_ = false;
   Completion completion_;

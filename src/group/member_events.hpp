@@ -20,10 +20,9 @@ class MemberEvents {
   void on_event(Group::MemberHandler handler) {
     handler_ = handler ? std::make_shared<const Group::MemberHandler>(std::move(handler)) : nullptr;
   }
-  /// A view begins, whose members have these ranks. It comes before members that are not in the
+  /// Enters a view whose members have these ranks. To be called before members that are not in the
   /// view are expelled, which makes them fail.
   void enter(const View& next, const std::vector<Rank>& ranks);
-  /// This member is in no view any more.
   void end(const std::string& why);
   /// Tells the user what has happened since the last call. Throws what the handler throws.
   void tell() {
@@ -41,9 +40,9 @@ class MemberEvents {
   std::shared_ptr<const Group::MemberHandler> handler_;
   std::uint64_t view_ = 0;
   std::string own_name_;
-  std::map<Rank, std::string> members_;         // of the present view
+  std::map<Rank, std::string> members_;         // members of the present view
   std::map<Rank, std::string> gone_;            // members of earlier views, which may be killed
-  std::map<Rank, std::uint64_t> suspected_ns_;  // since when
+  std::map<Rank, std::uint64_t> suspected_ns_;  // when each was first suspected
   std::deque<MemberEvent> events_;
 };
 

@@ -19,9 +19,9 @@ class MemberSet {
   static_assert(kMaxViewMembers % kWordRanks == 0);
 
   constexpr MemberSet() = default;
-  /// Of ranks 0 to 63, one bit for each.
+  /// A set of ranks 0 to 63, with one bit for each.
   constexpr explicit MemberSet(std::uint64_t bits) noexcept : words_{bits} {}
-  /// Ranks 0 to `members - 1`.
+  /// The set of ranks 0 to `members - 1`.
   [[nodiscard]] static constexpr MemberSet first(std::uint32_t members) noexcept {
     MemberSet set;
     for (std::size_t i = 0; i < kWords; ++i) {
@@ -37,7 +37,7 @@ class MemberSet {
     set.add(rank);
     return set;
   }
-  /// How many words have a bit for a member of a view of so many.
+  /// How many words have bits for the members of a view of that size.
   [[nodiscard]] static constexpr std::size_t words_for(std::uint32_t members) noexcept {
     return (members + kWordRanks - 1) / kWordRanks;
   }
@@ -52,9 +52,9 @@ class MemberSet {
       members += static_cast<std::uint32_t>(std::popcount(word));
     return members;
   }
-  /// Of a set that is not empty.
+  /// The lowest rank. Requires that the set is not empty.
   [[nodiscard]] constexpr Rank lowest() const noexcept { return *begin(); }
-  /// A rank that no view has is not added.
+  /// Adds a rank; ignores a rank that no view has.
   constexpr void add(Rank rank) noexcept {
     if (rank < kMaxViewMembers) words_[rank / kWordRanks] |= std::uint64_t{1} << rank % kWordRanks;
   }
@@ -71,14 +71,14 @@ class MemberSet {
     for (std::size_t i = 0; i < kWords; ++i) a.words_[i] &= b.words_[i];
     return a;
   }
-  /// Those of `a` that are not in `b`.
+  /// The members of `a` that are not in `b`.
   friend constexpr MemberSet operator-(MemberSet a, const MemberSet& b) noexcept {
     for (std::size_t i = 0; i < kWords; ++i) a.words_[i] &= ~b.words_[i];
     return a;
   }
   friend constexpr bool operator==(const MemberSet&, const MemberSet&) noexcept = default;
 
-  /// In ascending order: `for (const Rank rank : set)`. Goes over the set as it was at first.
+  /// `for (const Rank rank : set)` goes in ascending order over the set as it was at first.
   class Iterator {
    public:
     constexpr Iterator(const std::array<std::uint64_t, kWords>& words, std::size_t word) noexcept
@@ -94,7 +94,7 @@ class MemberSet {
       skip_empty_words();
       return *this;
     }
-    /// Of iterators over one set.
+    /// Requires two iterators over one set.
     friend constexpr bool operator==(const Iterator& a, const Iterator& b) noexcept {
       return a.word_ == b.word_ && (a.word_ == kWords || a.left_[a.word_] == b.left_[b.word_]);
     }
@@ -114,8 +114,8 @@ class MemberSet {
   std::array<std::uint64_t, kWords> words_{};
 };
 
-/// Whether these are enough of a view of so many members to speak for it: more than half, or half
-/// with rank 0. Of two such sets at least one member is in both.
+/// Whether `some` are enough of a view of so many members to speak for it: more than half, or half
+/// with rank 0. Any two such sets have a member in common.
 [[nodiscard]] constexpr bool is_quorum(const MemberSet& some, std::uint32_t members) noexcept {
   const std::uint32_t twice = 2 * some.size();
   return twice > members || (twice == members && some.has(0));

@@ -10,8 +10,8 @@
 namespace dunlin::group {
 namespace {
 
-/// Where the words at the beginning of a row lie, in order of declaration, if a set has
-/// `set_words` words. The first is `begun`, at 0.
+/// The offsets of the words at the beginning of a row, in order of declaration, if a set has
+/// `set_words` words. The first word is `begun`, at 0.
 struct RowHead {
   std::size_t set_words;
   std::size_t suspects = 1;

@@ -14,18 +14,18 @@ namespace dunlin::group {
 
 class RowFormat {
  public:
-  /// `counts`: how many senders there are in the view, over all subgroups. `text` must be the same
-  /// for all members; a short one.
+  /// `counts`: the number of senders in the view, over all subgroups; `text`: short, and equal at
+  /// all.
   RowFormat(std::uint32_t members, std::size_t counts, const std::string& text);
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
-  /// To the owner's own row.
+  /// Writes into the owner's own row.
   void write(std::byte* to, const Row& row, std::uint64_t revision) const noexcept;
   [[nodiscard]] std::uint64_t revision(const std::byte* from) const noexcept {
     return load(from + end_at_);
   }
-  /// False, and nothing done, while the row is being changed. Nothing that stands there is trusted
-  /// to fit this view.
+  /// Reads a row; returns false, and does nothing, while the row is being changed. No content of
+  /// the row is trusted to fit this view.
   [[nodiscard]] bool read(const std::byte* from, Row& row) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace dunlin::group {
 namespace {
 
-/// A member that comes again under its name has a higher rank than before.
+/// The rank of a name; a member that comes again under its name has a higher rank than before.
 [[nodiscard]] Rank rank_of(const Fabric& fabric, const std::string& name, const std::string& who) {
   for (Rank rank = fabric.size(); rank-- > 0;)
     if (name_on(fabric, rank) == name) return rank;

@@ -11,21 +11,21 @@
 namespace dunlin::group {
 
 struct Scope {
-  std::string name = {};  // empty: it is the fabric's own group
+  std::string name = {};  // empty: the fabric's own group
   std::uint32_t channel = kGroupChannel;
 
   [[nodiscard]] bool further() const noexcept { return !name.empty(); }
-  /// Of a table or region of the group itself.
+  /// The name of a table or region of the group itself.
   [[nodiscard]] std::string region(const std::string& base) const {
     return further() ? base + ":" + name : base;
   }
-  /// Under which a participant knows a subgroup. (No name of a subgroup has a colon.)
+  /// The name by which a participant knows a subgroup. (No name of a subgroup has a colon.)
   [[nodiscard]] std::string subgroup(const std::string& declared) const {
     return further() ? name + ":" + declared : declared;
   }
 };
 
-/// Throws Error if a group of these options cannot be made on that fabric.
+/// Throws Error if a group with these options cannot be made on that fabric.
 [[nodiscard]] Scope scope_of(const GroupOptions& options);
 /// The ranks of a group's first view. Throws Error if they cannot be known.
 [[nodiscard]] std::vector<Rank> first_ranks(const Fabric& fabric, const GroupOptions& options);

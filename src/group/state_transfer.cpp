@@ -14,19 +14,19 @@ void StateTransfer::begin(const Participants& participants) {
     lacking_[i] = participants[i] != nullptr && participants[i]->wants_state();
 }
 
-/// Members that came with us know no more than we do, unless they have got the state: so they are
-/// asked last.
-void StateTransfer::enter(const View& view, const Places& places, ControlChannel& channel) {
+/// Members that joined together with this one are asked last: they may lack the state, too.
+void StateTransfer::enter(const View& view, const SubgroupsInView& in_view,
+                          ControlChannel& channel) {
   view_ = view.number;
   channel_ = &channel;
-  questions_.assign(places.size(), {});
+  questions_.assign(in_view.size(), {});
   names_.clear();
-  lacking_.resize(places.size());
-  was_there_.resize(places.size());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const Subgroup& subgroup = places[i].subgroup;
+  lacking_.resize(in_view.size());
+  was_there_.resize(in_view.size());
+  for (std::size_t i = 0; i < in_view.size(); ++i) {
+    const Subgroup& subgroup = in_view[i].subgroup;
     names_.push_back(subgroup.name);
-    if (!places[i].ours) lacking_[i] = false;
+    if (!in_view[i].ours) lacking_[i] = false;
     if (!lacking_[i]) continue;
     std::vector<Rank>& whom = questions_[i].whom;
     whom = subgroup.members;
@@ -40,7 +40,7 @@ void StateTransfer::enter(const View& view, const Places& places, ControlChannel
     } else if (was_there_[i]) {
       lost_ = subgroup.name;
     } else {
-      lacking_[i] = false;  // we are the first
+      lacking_[i] = false;  // this is the first member
     }
   }
   states_.clear();
@@ -89,7 +89,7 @@ std::size_t StateTransfer::ask() {
     if (question.next == question.whom.size()) {
       const bool some_fail =
           std::ranges::any_of(question.whom, [&](Rank rank) { return has_failed(rank); });
-      if (!some_fail) lost_ = names_[i];  // otherwise another view comes, and is asked again
+      if (!some_fail) lost_ = names_[i];  // otherwise another view comes, in which others are asked
       continue;
     }
     if (question.asked) continue;
@@ -101,7 +101,7 @@ std::size_t StateTransfer::ask() {
   return done;
 }
 
-/// Of the view at hand; those of a later one wait for it.
+/// Answers requests of the view at hand; those of a later view wait for it.
 std::size_t StateTransfer::answer(const Participants& participants) {
   std::size_t done = 0;
   for (std::size_t left = requests_.size(); left > 0; --left) {
@@ -113,7 +113,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
     std::optional<std::vector<std::byte>> state;
     try {
       if (request.view == view_ && has_it) state = participant->give_state();
-    } catch (...) {  // the user's: the member that waits asks the next one
+    } catch (...) {  // the user's exception: the joiner asks the next member
       send_state(request, std::nullopt);
       throw;
     }
@@ -127,7 +127,7 @@ std::size_t StateTransfer::answer(const Participants& participants) {
   return done;
 }
 
-/// None: ask another member.
+/// Without a state, the joiner asks another member.
 void StateTransfer::send_state(const Request& request,
                                std::optional<std::vector<std::byte>> state) {
   channel_->send(request.from,

@@ -21,20 +21,18 @@ namespace dunlin::group {
 
 class StateTransfer {
  public:
-  using Places = std::vector<Subgroups::Place>;
+  using SubgroupsInView = std::vector<Subgroups::InView>;
   using Participants = std::vector<SubgroupParticipant*>;
 
   /// This member has just come: the participants that need a state lack it.
   void begin(const Participants& participants);
-  /// A view begins.
-  void enter(const View& view, const Places& places, ControlChannel& channel);
+  void enter(const View& view, const SubgroupsInView& in_view, ControlChannel& channel);
   [[nodiscard]] bool lacks(std::size_t subgroup) const noexcept {
     return subgroup < lacking_.size() && lacking_[subgroup];
   }
   void receive(Rank from, ControlMessage message);
-  /// Asks, and answers.
   std::size_t poll(const Participants& participants);
-  /// The subgroup whose state no member has any more; empty if there is none.
+  /// The subgroup whose state no member has any more; empty if there is no such subgroup.
   [[nodiscard]] const std::string& lost() const noexcept { return lost_; }
 
  private:
@@ -42,7 +40,7 @@ class StateTransfer {
     std::vector<Rank> whom;
     std::size_t next = 0;
     bool asked = false;
-    bool refused = false;  // by the member that was asked
+    bool refused = false;  // the member that was asked has refused
   };
   struct Request {
     Rank from;
@@ -60,8 +58,8 @@ class StateTransfer {
   std::vector<bool> lacking_;    // by subgroup
   std::vector<Question> questions_;    // by subgroup, in the view at hand
   std::vector<std::string> names_;     // by subgroup
-  std::deque<Request> requests_;       // of others
-  std::deque<ControlMessage> states_;  // that have come for us
+  std::deque<Request> requests_;       // requests of other members
+  std::deque<ControlMessage> states_;  // states that have come for this member
   std::uint64_t view_ = 0;
   ControlChannel* channel_ = nullptr;
   std::string lost_;

@@ -5,13 +5,14 @@
 
 #include <dunlin/group.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::group {
 namespace {
 
 using Kind = SubgroupMessage::Kind;
 
-/// How much of each sender counts: the part that all have. A peer that counts other senders has
-/// nothing.
+/// Only the part that all have counts. A peer that counts other senders has nothing.
 void lower(std::optional<std::vector<std::uint64_t>>& trim,
            const std::vector<std::uint64_t>& received) {
   if (!trim) {
@@ -64,7 +65,7 @@ void SubgroupLeader::receive(Rank from, const SubgroupMessage& message) {
   }
 }
 
-/// GRP-D1: the members of a view in which nothing is asked for say nothing.
+/// GRP-D1: asks for reports; the members of a view in which nothing is asked for report nothing.
 void SubgroupLeader::ask() {
   if (std::exchange(asked_, true)) return;
   outgoing_.push_back({.to = all(), .message = {.kind = Kind::ask}});
@@ -83,8 +84,8 @@ void SubgroupLeader::take_report(Rank from, const SubgroupReport& report) {
   if (!report.accepted) take_wish(from, report);
 }
 
-/// GRP-D4: the latest generation of those reported counts, and how it says that earlier ones ended.
-/// One that was accepted counts as one that members have (GRP-D9).
+/// GRP-D4: takes the latest of the reported generations, and how it says that earlier ones ended. A
+/// generation that was accepted counts as one that members have (GRP-D9).
 void SubgroupLeader::take_membership(Rank from, Entry& entry, const SubgroupReport& report) {
   if (report.generation > entry.generation) take_latest(entry, report);
   if (report.accepted) return;
@@ -134,7 +135,7 @@ bool SubgroupLeader::has_members(const std::string& name) const {
   return entry.undecided || !(entry.members | entry.behind).empty();
 }
 
-/// Nobody is in it; some may wish to be.
+/// The subgroup has no members; some may wish to be in it.
 void SubgroupLeader::remove_none(Rank from, const SubgroupReport& report) {
   refuse(from, report.name, report.attempt, "");
   const auto found = entries_.find(report.name);
@@ -142,7 +143,7 @@ void SubgroupLeader::remove_none(Rank from, const SubgroupReport& report) {
     refuse_all_in(report.name, found->second, "subgroup '" + report.name + "' was removed");
 }
 
-/// One that waits only for members to know that it is no more takes no room.
+/// A subgroup that only waits for members to know that it is gone takes no room.
 bool SubgroupLeader::has_room_for(const std::string& name) const {
   if (entries_.contains(name) || entries_.size() < room_) return true;
   const auto taken = std::ranges::count_if(entries_, [](const auto& named) {
@@ -152,7 +153,7 @@ bool SubgroupLeader::has_room_for(const std::string& name) const {
   return static_cast<std::size_t>(taken) < room_;
 }
 
-/// GRP-D2: the first one's options are the subgroup's.
+/// GRP-D2: takes a wish; the first member's options are the subgroup's.
 void SubgroupLeader::wish_in(Rank from, Entry& entry, const SubgroupReport& report) {
   const MemberSet known = entry.members | entry.behind;
   if (known.empty() && entry.in.empty()) {
@@ -193,7 +194,7 @@ void SubgroupLeader::refuse_all_in(const std::string& name, Entry& entry, const 
 
 // --- changes -------------------------------------------------------------------------------------
 
-/// GRP-D4: the view begins, for all subgroups that a member has.
+/// GRP-D4: begins the view, for all subgroups that a member has.
 void SubgroupLeader::establish_all() {
   SubgroupMessage message{.kind = Kind::propose, .good = true};
   Proposal proposal;
@@ -203,7 +204,7 @@ void SubgroupLeader::establish_all() {
     Entry& entry = entries_.at(name);
     const MemberSet should_have = std::exchange(entry.awaited, {});
     const MemberSet left = entry.behind - should_have;  // by the latest change, and do not know it
-    // A member that wishes to be in it lacked the state then, unless the subgroup was removed.
+    // A member that wants in lacked the state then, unless the subgroup was removed.
     if (!entry.latest_removes) entry.anew = (left & entry.lacking) - entry.out;
     entry.out = entry.out | left;
     // A member of the generation that has not begun it has received nothing of it.
@@ -223,7 +224,7 @@ void SubgroupLeader::establish_all() {
   });
 }
 
-/// GRP-D7: if none of them has the state, it begins anew with those that come in.
+/// GRP-D7: if no member has the state, the subgroup begins anew with those that come in.
 MemberSet SubgroupLeader::next_members(const Entry& entry) const {
   if (entry.removed) return {};
   const MemberSet stay = (entry.members | entry.behind) - entry.out;
@@ -232,8 +233,8 @@ MemberSet SubgroupLeader::next_members(const Entry& entry) const {
 }
 
 /// GRP-D3: wedges a subgroup that is to change, and changes it once all of its members have said
-/// what they received, and all that are out by the change before, that they know how theirs ended:
-/// a change says only how the one before ended.
+/// what they received, and all members that the last change took out have said that they know how
+/// their generation ended: a change says only how the one before it ended.
 void SubgroupLeader::advance(const std::string& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;
@@ -264,6 +265,7 @@ void SubgroupLeader::advance(const std::string& name) {
 void SubgroupLeader::add_change(SubgroupMessage& message, Proposal& proposal,
                                 const std::string& name) {
   Entry& entry = entries_.at(name);
+  DUNLIN_ASSERT_ALWAYS(!entry.undecided, "GRP-D3: a subgroup has one change at a time");
   proposal.names.push_back(name);
   proposal.awaited = proposal.awaited | entry.members | entry.behind;
   message.changes.push_back(change(name, entry));
@@ -276,8 +278,8 @@ void SubgroupLeader::propose(SubgroupMessage message, Proposal proposal) {
   proposals_.push_back(std::move(proposal));
 }
 
-/// GRP-D9: a leader that the others have replaced finds no quorum; and whoever replaces it hears of
-/// the change from each member that it concerns.
+/// GRP-D9: a leader that the others have replaced finds no quorum; its successor hears of the
+/// change from each member that it concerns.
 void SubgroupLeader::take_accepted(Rank from, const SubgroupMessage& message) {
   const auto found = std::ranges::find(proposals_, message.generation, &Proposal::number);
   if (found == proposals_.end()) return;
@@ -311,7 +313,7 @@ void SubgroupLeader::take_parted(Rank from, const SubgroupMessage& message) {
   found->second.parting = found->second.parting - MemberSet::only(from);
 }
 
-/// The next generation, and how the one at hand ends.
+/// Makes the next generation, and says how the present one ends.
 SubgroupChange SubgroupLeader::change(const std::string& name, Entry& entry) {
   const MemberSet had = entry.members | entry.behind;
   SubgroupChange change{.name = name,

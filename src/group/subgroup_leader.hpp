@@ -17,9 +17,8 @@ namespace dunlin::group {
 
 class SubgroupLeader {
  public:
-  /// A view begins. `room`: for so many subgroups at most.
+  /// Enters a view, which has room for that many subgroups.
   void enter(std::uint64_t view, std::vector<std::string> members, std::size_t room);
-  /// A member of the view says something.
   void receive(Rank from, const SubgroupMessage& message);
 
   struct Outgoing {
@@ -38,28 +37,28 @@ class SubgroupLeader {
     std::string label = {};
     std::vector<std::string> founders = {};
     // --- what the members wish
-    MemberSet in = {};                         // to be members
-    MemberSet out = {};                        // and not to be any more
-    MemberSet sending = {};                    // of the members, and of those in `in`
-    bool removed = false;                      // all are to be out
-    std::vector<std::uint32_t> attempts = {};  // by place in the view
+    MemberSet in = {};                         // members that wish to be in
+    MemberSet out = {};                        // members that wish to be out
+    MemberSet sending = {};                    // senders among the members, and in `in`
+    bool removed = false;                      // all members are to be out
+    std::vector<std::uint32_t> attempts = {};  // by index in the view
     // --- what they have
     std::uint64_t generation = 0;  // the latest; 0: none
     bool exists = false;           // it has had members without a break until now
-    MemberSet members = {};        // by that
+    MemberSet members = {};        // members of the latest generation
     MemberSet senders = {};
-    std::optional<std::vector<std::uint64_t>> trim = {};  // the least received of those heard
-    MemberSet lacking = {};                               // of all these: that have no state
-    MemberSet anew = {};                                  // of these: left out for that, unheard
-    bool latest_removes = false;                          // all members, because one asked for it
-    MemberSet behind = {};                                // that have an earlier one,
-    std::vector<SubgroupEnd> ends = {};                   // which ends so
-    std::set<std::uint64_t> had = {};                     // generations that members have
+    std::optional<std::vector<std::uint64_t>> trim = {};  // the least received by those heard
+    MemberSet lacking = {};              // of all members above: those without the state
+    MemberSet anew = {};                 // of these: those left out for that, not heard yet
+    bool latest_removes = false;         // one asked that all leave
+    MemberSet behind = {};               // members that have an earlier generation,
+    std::vector<SubgroupEnd> ends = {};  // which ends so
+    std::set<std::uint64_t> had = {};    // generations that members have
     // --- the change under way
     bool wedging = false;
-    MemberSet awaited = {};  // have not said what they received
-    MemberSet parting = {};  // are out by the change before, and have not said that they know it
-    bool undecided = false;  // all of the above is as the proposed change makes it
+    MemberSet awaited = {};  // members that have not said what they received
+    MemberSet parting = {};  // left by the last change, and not aware of it yet
+    bool undecided = false;  // all of the above is what the proposed change makes it
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -67,7 +66,7 @@ class SubgroupLeader {
   struct Proposal {
     std::uint64_t number = 0;  // the generation of its last change
     std::vector<std::string> names = {};
-    MemberSet awaited = {};  // have one of these subgroups, and have not accepted
+    MemberSet awaited = {};  // members that have one of these subgroups, and have not accepted
     MemberSet accepted = {};
   };
 
@@ -99,13 +98,13 @@ class SubgroupLeader {
   void drop_if_gone(const std::string& name);
 
   std::uint64_t view_ = 0;
-  std::vector<std::string> names_;  // of the view's members
+  std::vector<std::string> names_;  // names of the view's members
   std::size_t room_ = 0;
-  std::uint64_t changes_ = 0;  // in this view
+  std::uint64_t changes_ = 0;  // how many in this view
   bool asked_ = false;
   MemberSet reported_;
   Entries entries_;
-  std::vector<Proposal> proposals_;  // that are not decided
+  std::vector<Proposal> proposals_;  // proposals that are not decided
   std::vector<Outgoing> outgoing_;
 };
 

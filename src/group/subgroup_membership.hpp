@@ -15,35 +15,35 @@ namespace dunlin::group {
 /// One subgroup that came at run time, as this member has it and wants it.
 struct Membership {
   std::string name;
-  SubgroupParticipant* participant = nullptr;  // null: it was detached
+  SubgroupParticipant* participant = nullptr;  // null: detached
   SubgroupJoin join = {};
   std::uint32_t attempt = 0;
   bool wants_in = true;
   /// The leader is not told yet that this member wants out: the others lack what was sent here.
   bool hands_over = false;
-  bool waits = false;   // for an earlier membership of this name to end
-  bool parted = false;  // it is over
+  bool waits = false;   // an earlier membership of this name has to end first
+  bool parted = false;  // this membership is over
 
-  std::uint64_t generation = 0;  // 0: not in it yet
-  Subgroup subgroup = {};        // of that generation
+  std::uint64_t generation = 0;  // 0: it has not begun yet
+  Subgroup subgroup = {};        // as of that generation
   bool wedged = false;
-  std::vector<std::uint64_t> counts = {};  // received, once it is wedged
-  std::vector<SubgroupEnd> ends = {};      // that came with the generation
+  std::vector<std::uint64_t> counts = {};  // receipts, once it is wedged
+  std::vector<SubgroupEnd> ends = {};      // came with the generation
 
-  /// For a state, in this generation.
+  /// The search for a state, in this generation:
   bool lacks_state = false;
   std::vector<Rank> whom = {};
-  std::size_t asks = 0;  // an index into these
+  std::size_t asks = 0;  // index of the next member to ask
   bool asked = false;
-  std::string refusal = {};  // of one that was asked, and has it
+  std::string refusal = {};  // the reason of a member that has the state and refused
 
-  /// A change of it that this member has accepted, and not carried out (GRP-D9).
+  /// A change that this member has accepted, but not carried out (GRP-D9).
   std::optional<SubgroupChange> accepted = {};
-  std::vector<Rank> accepted_members = {};  // by that change
+  std::vector<Rank> accepted_members = {};  // members by that change
 
-  /// What the leader is told.
+  /// What the leader is told about the wish of this member.
   [[nodiscard]] bool stays() const noexcept { return wants_in || hands_over; }
-  /// This member wants out now. Returns whether the leader has not been told so.
+  /// Wants out now. Returns whether the leader has not been told so.
   [[nodiscard]] bool go_at_once() noexcept {
     const bool stayed = stays();
     wants_in = hands_over = false;
@@ -52,7 +52,7 @@ struct Membership {
   [[nodiscard]] bool works() const noexcept {
     return generation != 0 && !wedged && !parted && participant != nullptr;
   }
-  /// The receipts do not change any more.
+  /// Wedges the subgroup: the receipts do not change any more.
   void wedge() noexcept {
     if (generation == 0 || wedged) return;
     wedged = true;

@@ -25,7 +25,7 @@ static_assert(static_cast<std::uint32_t>(Kind::parted) == 9);
 static_assert(static_cast<std::uint32_t>(Kind::accepted) == 10);
 static_assert(static_cast<std::uint32_t>(Kind::decide) == 11);
 
-// Of SubgroupReport: bits of a word.
+// These are the bits of a word in a SubgroupReport.
 constexpr std::uint32_t kWantsIn = 1;
 constexpr std::uint32_t kSends = 2;
 constexpr std::uint32_t kRemoves = 4;
@@ -43,14 +43,14 @@ void write_words(Writer& writer, const std::vector<std::uint64_t>& words) {
   return words;
 }
 
-/// Without the words behind the last one that has a bit.
+/// Writes a set up to the last word that has a bit.
 void write_set(Writer& writer, const MemberSet& set) {
   std::uint32_t words = MemberSet::kWords;
   while (words > 0 && set.word(words - 1) == 0) --words;
   writer.u32(words);
   for (std::uint32_t i = 0; i < words; ++i) writer.u64(set.word(i));
 }
-/// A message with more words than a set can have is read no further.
+/// Reads a set. A message with more words than a set can have is read no further.
 [[nodiscard]] MemberSet read_set(Reader& reader) {
   MemberSet set;
   const std::uint32_t words = reader.u32();
@@ -134,7 +134,7 @@ void write_change(Writer& writer, const SubgroupChange& change) {
   return change;
 }
 
-/// A message with an invalid name or text of a subgroup is not read any further.
+/// Whether name and text are valid; a message with invalid ones is read no further.
 [[nodiscard]] bool fits(const std::string& name, const std::string& options,
                         const std::string& label) {
   return !name.empty() && name.size() <= kMaxSubgroupNameBytes &&
@@ -143,7 +143,6 @@ void write_change(Writer& writer, const SubgroupChange& change) {
 
 }  // namespace
 
-/// Every field, whatever the kind.
 std::vector<std::byte> encode(SubgroupMessage message) {
   std::vector<std::byte> bytes;
   Writer writer(bytes);

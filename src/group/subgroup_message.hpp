@@ -9,8 +9,8 @@
 
 #include "group/member_set.hpp"
 
-/// The messages of members about subgroups that come and go at run time. Members are named by their
-/// places in the view of the control message that carries it.
+/// The messages of members about subgroups that come and go at run time. They name members by index
+/// in the view of the control message that carries them.
 namespace dunlin::group {
 
 /// How a generation of a subgroup ends for those that are in it.
@@ -23,23 +23,23 @@ struct SubgroupEnd {
 /// A member's state in a subgroup, and its wishes.
 struct SubgroupReport {
   std::string name = {};
-  std::uint32_t attempt = 0;  // of this member, to be in it: an answer says which it is for
-  bool wants_in = false;      // else out
+  std::uint32_t attempt = 0;  // counts this member's attempts to be in; an answer names one
+  bool wants_in = false;      // false: it wants out
   bool sends = false;
-  bool removes = false;  // all its members are to leave it
-  /// This is no state of the member, but a change that it has accepted and not carried out
-  /// (GRP-D9): `removes`, `generation`, `members`, `ends`, `options` and `label` are those of the
-  /// change.
+  bool removes = false;  // all members are to leave
+  /// True: this is no state of the member, but a change that it has accepted and not carried out
+  /// (GRP-D9), with that change's `removes`, `generation`, `members`, `ends`, `options` and
+  /// `label`.
   bool accepted = false;
   bool lacks_state = false;  // it has not been given the state
   std::string options = {};
   std::string label = {};
   std::vector<std::string> founders = {};
   // --- the change by which this member has it; only in a report
-  std::uint64_t generation = 0;              // 0: it is not in it
-  MemberSet members = {};                    // by that change, and still in the view
+  std::uint64_t generation = 0;              // 0: the member is not in it
+  MemberSet members = {};                    // members by that change that are still in the view
   std::vector<std::uint64_t> received = {};  // by sender
-  std::vector<SubgroupEnd> ends = {};        // that came with that change
+  std::vector<SubgroupEnd> ends = {};        // came with that change
 };
 
 /// A subgroup's members change.
@@ -47,13 +47,13 @@ struct SubgroupChange {
   std::string name = {};
   std::uint64_t generation = 0;
   MemberSet members = {};
-  MemberSet stay = {};  // of these: that have been in it before, and have its state
+  MemberSet stay = {};  // of `members`: those in it before that have its state
   MemberSet senders = {};
-  MemberSet anew = {};  // that found no member with the state: they ask again, as if new
+  MemberSet anew = {};  // members that found none with the state: they ask again
   bool had_members = false;
   std::string options = {};
   std::string label = {};
-  std::vector<SubgroupEnd> ends = {};  // of all earlier ones that a member may have
+  std::vector<SubgroupEnd> ends = {};  // all earlier generations that a member may have
 };
 
 struct SubgroupMessage {
@@ -85,7 +85,6 @@ struct SubgroupMessage {
 };
 
 [[nodiscard]] std::vector<std::byte> encode(SubgroupMessage message);
-/// None for bytes that are no such message.
 [[nodiscard]] std::optional<SubgroupMessage> decode_subgroup(std::vector<std::byte> bytes);
 
 }  // namespace dunlin::group

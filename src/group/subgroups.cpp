@@ -11,7 +11,7 @@
 namespace dunlin::group {
 namespace {
 
-/// Of the row, of plans and of the control messages (docs/formats/group-control.md).
+/// The version of rows, plans and control messages (docs/formats/group-control.md).
 constexpr int kProtocol = 3;
 
 [[nodiscard]] bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -70,12 +70,12 @@ Subgroups::Subgroups(std::vector<SubgroupSpec> specs) : specs_(std::move(specs))
   }
 }
 
-std::vector<Subgroups::Place> Subgroups::in_view(const View& view, const std::vector<Rank>& ranks,
-                                                 const Scope& scope) const {
-  std::vector<Place> places;
+std::vector<Subgroups::InView> Subgroups::in_view(const View& view, const std::vector<Rank>& ranks,
+                                                  const Scope& scope) const {
+  std::vector<InView> all;
   std::size_t counts = 0;
   for (const SubgroupSpec& spec : specs_) {
-    Place place{.subgroup = {.name = scope.subgroup(spec.name),
+    InView next{.subgroup = {.name = scope.subgroup(spec.name),
                              .view = view.number,
                              .members = {},
                              .senders = {}},
@@ -83,20 +83,20 @@ std::vector<Subgroups::Place> Subgroups::in_view(const View& view, const std::ve
     for (std::uint32_t i = 0; i < ranks.size(); ++i) {
       const std::string& name = view.members[i];
       if (!spec.members.empty() && !has(spec.members, name)) continue;
-      if (i == view.me) place.ours = true;
+      if (i == view.me) next.ours = true;
       if (spec.senders.empty() || has(spec.senders, name))
-        place.subgroup.senders.push_back(static_cast<std::uint32_t>(place.subgroup.members.size()));
-      place.subgroup.members.push_back(ranks[i]);
+        next.subgroup.senders.push_back(static_cast<std::uint32_t>(next.subgroup.members.size()));
+      next.subgroup.members.push_back(ranks[i]);
     }
-    counts += place.subgroup.senders.size();
-    places.push_back(std::move(place));
+    counts += next.subgroup.senders.size();
+    all.push_back(std::move(next));
   }
-  return places;
+  return all;
 }
 
-std::size_t Subgroups::counts(const std::vector<Place>& places) noexcept {
-  if (places.empty()) return 0;
-  return places.back().first_count + places.back().subgroup.senders.size();
+std::size_t Subgroups::counts(const std::vector<InView>& all) noexcept {
+  if (all.empty()) return 0;
+  return all.back().first_count + all.back().subgroup.senders.size();
 }
 
 std::string Subgroups::fingerprint(bool joinable) const {

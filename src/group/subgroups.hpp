@@ -9,8 +9,8 @@
 
 #include "group/scope.hpp"
 
-/// Which subgroups there are, what becomes of them in a view, and where their senders' counts lie
-/// in a row. Pure.
+/// The declared subgroups, what becomes of them in a view, and where their senders' counts are in a
+/// row. Pure.
 namespace dunlin::group {
 
 /// The count for a sender of which a member knows nothing, because it is not in the subgroup.
@@ -18,9 +18,10 @@ inline constexpr std::uint64_t kNoOpinion = UINT64_MAX;
 
 class Subgroups {
  public:
-  struct Place {
-    Subgroup subgroup;            // members empty: none of them is there
-    std::size_t first_count = 0;  // of its senders, in the order of `senders`
+  /// One subgroup in a view.
+  struct InView {
+    Subgroup subgroup;            // without members: none of them is there
+    std::size_t first_count = 0;  // index of its senders' counts, in the order of `senders`
     bool ours = false;
   };
 
@@ -28,15 +29,15 @@ class Subgroups {
   explicit Subgroups(std::vector<SubgroupSpec> specs);
 
   [[nodiscard]] const std::vector<SubgroupSpec>& specs() const noexcept { return specs_; }
-  /// Members of a view: names, and ranks in its fabric.
-  [[nodiscard]] std::vector<Place> in_view(const View& view, const std::vector<Rank>& ranks,
-                                           const Scope& scope) const;
-  /// How many counts there are: the end of the last place.
-  [[nodiscard]] static std::size_t counts(const std::vector<Place>& places) noexcept;
-  /// The same for all that have declared the same; whether others may join is part of it.
+  /// The subgroups in a view, whose members have these names, and ranks in its fabric.
+  [[nodiscard]] std::vector<InView> in_view(const View& view, const std::vector<Rank>& ranks,
+                                            const Scope& scope) const;
+  /// How many counts there are in all.
+  [[nodiscard]] static std::size_t counts(const std::vector<InView>& all) noexcept;
+  /// Equal for all members with equal declarations; whether others may join is a part of it.
   [[nodiscard]] std::string fingerprint(bool joinable) const;
-  /// Likewise, to be read by people; of long lists, how many names there are, and their hash. At
-  /// most kMaxLayoutTextBytes.
+  /// The declarations as a text for people; of long lists, how many names there are, and their
+  /// hash. At most kMaxLayoutTextBytes.
   [[nodiscard]] std::string description(bool joinable) const;
 
  private:

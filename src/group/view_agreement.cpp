@@ -39,7 +39,7 @@ std::size_t ViewAgreement::poll() {
   return done + 1;
 }
 
-/// A row that is being changed is looked at again the next time.
+/// A row that is being changed is read again the next time.
 bool ViewAgreement::refresh() {
   bool any = false;
   for (std::size_t i = 0; i < revisions_.size(); ++i) {
@@ -52,7 +52,7 @@ bool ViewAgreement::refresh() {
   return any;
 }
 
-/// A member that has destroyed its table without publishing how the view ended has failed as well.
+/// A member that destroys its table without publishing how the view ended has failed, too.
 MemberSet ViewAgreement::failed() const noexcept {
   MemberSet failed;
   for (Rank rank = 0; rank < table_.size(); ++rank)

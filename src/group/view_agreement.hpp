@@ -17,16 +17,16 @@ namespace dunlin::group {
 class ViewAgreement {
  public:
   struct Options {
-    std::string table;  // its name
+    std::string table;  // the table's name
     std::uint64_t view;
     std::vector<Rank> members;  // ranks in the fabric, in the view's order
-    std::size_t counts;         // of senders, over all subgroups
-    std::string text;           // what they are: must be the same for all members
+    std::size_t counts;         // number of senders, over all subgroups
+    std::string text;           // describes them: must be equal at all members
   };
   /// Throws Error. Does not wait for the others.
   ViewAgreement(Fabric& fabric, Options options);
 
-  /// The fabric's progress, and the table's.
+  /// Polls the fabric and the table.
   std::size_t poll();
   /// Whether step() has anything to do.
   [[nodiscard]] bool due() const noexcept { return due_; }
@@ -36,9 +36,9 @@ class ViewAgreement {
 
   [[nodiscard]] const TableCore& table() const noexcept { return table_; }
   [[nodiscard]] const ViewChange& change() const noexcept { return change_; }
-  /// All that are left have been sent what we know: the table may go.
+  /// Whether all remaining members have been sent what we know: then the table may go.
   [[nodiscard]] bool settled() const noexcept { return table_.settled(); }
-  /// All that are left know how the view ended.
+  /// Whether all remaining members know how the view ended.
   [[nodiscard]] bool known_to_all() const noexcept;
   /// Whether a member that does not go on has gone because it asked to, as far as this member sees.
   [[nodiscard]] bool has_left(Rank rank) const noexcept;
@@ -54,7 +54,7 @@ class ViewAgreement {
   TableCore table_;
   ViewChange change_;
   Subscription subscription_;
-  std::vector<Row> seen_;  // what others have published
+  std::vector<Row> seen_;  // the rows that others have published
   std::vector<std::uint64_t> revisions_;
   std::uint64_t published_ = 0;
   bool due_ = true;

@@ -33,7 +33,7 @@ bool ViewChange::enough(const MemberSet& some) const noexcept {
   return is_quorum(some, members_);
 }
 
-/// GRP-C1, and what only a leader does: GRP-C2. A suspicion is never taken back.
+/// GRP-C1, and GRP-C2 for a leader: a suspicion is never taken back.
 bool ViewChange::suspect(const Rows& rows, const ViewInput& input) {
   MemberSet suspects =
       is_injected(FaultInjection::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
@@ -47,8 +47,8 @@ bool ViewChange::suspect(const Rows& rows, const ViewInput& input) {
   return std::exchange(mine_.suspects, suspects) != suspects;
 }
 
-/// A member that suspects us will not follow us. Of two others that cannot reach each other only
-/// one can go on: the older, if both say so.
+/// A member that suspects us will not follow us. A member that another one suspects cannot go on
+/// with it; of two that suspect each other, the older one goes on.
 void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
   for (const Rank accuser : all() - suspects)
     if (accuser != me_ && rows(accuser).suspects.has(me_)) suspects.add(accuser);
@@ -63,7 +63,7 @@ void ViewChange::part_accusers(const Rows& rows, MemberSet& suspects) const {
   }
 }
 
-/// GRP-C3 and GRP-C4. Our receipts are final from here on.
+/// GRP-C3 and GRP-C4: from here on our receipts are final.
 bool ViewChange::promise(const Rows& rows, const ViewInput& input) {
   const Rank leads = leader();
   const Ballot ballot = leads + 1;
@@ -90,7 +90,7 @@ bool ViewChange::somebody_leaves(const Rows& rows) const {
   return false;
 }
 
-/// GRP-C5: once all members that we do not suspect have promised.
+/// GRP-C5: proposes once all members that we do not suspect have promised.
 bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   const Ballot ballot = me_ + 1;
   if (mine_.promised != ballot || mine_.accepted >= ballot) return false;
@@ -125,7 +125,7 @@ bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   return true;
 }
 
-/// GRP-C6: a leader has accepted its own proposal.
+/// GRP-C6: a leader has accepted its own proposal already.
 bool ViewChange::accept(const Rows& rows) {
   if (mine_.promised == 0 || mine_.accepted >= mine_.promised) return false;
   const Rank led = mine_.promised - 1;
@@ -135,10 +135,10 @@ bool ViewChange::accept(const Rows& rows) {
   return true;
 }
 
-/// GRP-C7: rows of the dead count as well, for they have accepted what they have accepted. A member
-/// that knows the decision publishes it, for those that cannot see a quorum.
+/// GRP-C7: the rows of dead members count, too. A member that knows the decision publishes it for
+/// those that cannot see a quorum.
 void ViewChange::decide(const Rows& rows) {
-  MemberSet uncounted;  // that have accepted
+  MemberSet uncounted;  // have accepted, and are not counted yet
   for (const Rank rank : all()) {
     const Row& theirs = row(rows, rank);
     if (theirs.ended) return end(theirs);

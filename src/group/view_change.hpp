@@ -13,15 +13,15 @@
 /// is tests/group/view_change.pml.
 namespace dunlin::group {
 
-/// Of a fabric that all members have formed with those that want to come in: unique for each
+/// Names a fabric that all members have formed with those that want to come in: unique for each
 /// attempt of each leader.
 using PlanId = std::uint64_t;
 inline constexpr PlanId kNoPlan = 0;  // the next view uses the fabric at hand
 
-/// The decision.
+/// How the view ends, and who goes on.
 struct Decision {
-  MemberSet survivors;              // of this view; they come first in the next, in the same order
-  PlanId plan = kNoPlan;            // and its joiners after them
+  MemberSet survivors;              // of this view; first in the next one, in this order
+  PlanId plan = kNoPlan;            // the plan whose joiners follow them
   std::vector<std::uint64_t> trim;  // by sender: how many of its messages count
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -29,31 +29,31 @@ struct Decision {
 /// A ballot is led by one member, of rank `ballot - 1`, and later ones by higher ranks; 0: none.
 using Ballot = std::uint32_t;
 
-/// A member's row. Every column only grows; a reader that sees one sees those before it.
+/// A member's row. Every column only grows; a reader that sees a column sees the columns before it.
 struct Row {
   MemberSet suspects;
   bool leaving = false;
   std::vector<std::uint64_t> received;  // by sender; final once something is promised
   Ballot promised = 0;
-  Decision proposal = {};  // that of the ballot accepted
+  Decision proposal = {};  // the proposal of the accepted ballot
   Ballot accepted = 0;
   bool ended = false;  // the proposal is decided
 };
 
 /// The facts that a member knows by itself.
 struct ViewInput {
-  MemberSet failed;  // as the fabric says
+  MemberSet failed;  // by the fabric
   bool wants_to_leave = false;
   std::span<const std::uint64_t> received;  // by sender, so far
-  PlanId plan = kNoPlan;                    // that we made, and that all live members have formed
+  PlanId plan = kNoPlan;                    // made by us, and formed by all live members
 };
 
 enum class ViewState {
   working,   // the view goes on
   wedged,    // it will end: nothing of it may be sent, received or delivered any more
   decided,   // it has ended; we are in the next one
-  excluded,  // it has ended, and we are not
-  minority,  // too few are left to decide anything: they must stop
+  excluded,  // it has ended, and we are not in the next one
+  minority,  // too few are left to decide: they must stop
 };
 
 class ViewChange {
@@ -62,13 +62,13 @@ class ViewChange {
 
   /// Another member's row as we see it now.
   using Rows = std::function<const Row&(Rank)>;
-  /// To be called when anything has changed. True if our row has, which is then to be published; if
-  /// it has, call again.
+  /// To be called when anything has changed. True: publish our row, which has changed, and call
+  /// again.
   bool step(const Rows& rows, const ViewInput& input);
 
   [[nodiscard]] const Row& mine() const noexcept { return mine_; }
   [[nodiscard]] ViewState state() const noexcept { return state_; }
-  /// Of a view that has ended.
+  /// The decision. Requires that the view has ended.
   [[nodiscard]] const Decision& decision() const noexcept { return mine_.proposal; }
   /// The member that we follow: the lowest rank that we do not suspect.
   [[nodiscard]] Rank leader() const noexcept { return alive().lowest(); }

@@ -13,7 +13,7 @@
 namespace dunlin {
 namespace {
 
-/// An exception of other code must not stop us half-way: it comes out of poll() when we are done.
+/// An exception of other code must not stop us half-way: it comes out of poll() at the end.
 template <class Call>
 void keep(std::exception_ptr& thrown, Call call) noexcept {
   try {
@@ -98,17 +98,17 @@ void Group::State::enter() {
   DUNLIN_ASSERT_ALWAYS(view.me < ranks.size() && ranks[view.me] == fabric.rank(),
                        "GRP-V1: a member is in the view that it enters");
   view.ranks = ranks;
-  places_ = subgroups.in_view(view, ranks, scope);
-  had_members_.resize(places_.size());
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    places_[i].subgroup.had_members = had_members_[i];
-    if (!places_[i].subgroup.members.empty()) had_members_[i] = true;
+  in_view_ = subgroups.in_view(view, ranks, scope);
+  had_members_.resize(in_view_.size());
+  for (std::size_t i = 0; i < in_view_.size(); ++i) {
+    in_view_[i].subgroup.had_members = had_members_[i];
+    if (!in_view_[i].subgroup.members.empty()) had_members_[i] = true;
   }
   agreement_ = std::make_unique<group::ViewAgreement>(
       fabric, group::ViewAgreement::Options{.table = scope.region("view"),
                                             .view = view.number,
                                             .members = ranks,
-                                            .counts = group::Subgroups::counts(places_),
+                                            .counts = group::Subgroups::counts(in_view_),
                                             .text = subgroups.fingerprint(rendezvous_ != nullptr)});
   if (joins_) joins_->enter(view, ranks, *channel_);
   changing->enter(view, ranks);
@@ -117,13 +117,13 @@ void Group::State::enter() {
 
 /// By sender, over all subgroups.
 std::vector<std::uint64_t> Group::State::received() {
-  std::vector<std::uint64_t> counts(group::Subgroups::counts(places_), group::kNoOpinion);
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+  std::vector<std::uint64_t> counts(group::Subgroups::counts(in_view_), group::kNoOpinion);
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView& in_view) {
     const std::span<const std::uint64_t> theirs = participant.received();
-    DUNLIN_ASSERT_ALWAYS(theirs.size() <= place.subgroup.senders.size(),
+    DUNLIN_ASSERT_ALWAYS(theirs.size() <= in_view.subgroup.senders.size(),
                          "a SubgroupParticipant counts the senders of its subgroup, and no others");
     std::copy(theirs.begin(), theirs.end(),
-              counts.begin() + static_cast<std::ptrdiff_t>(place.first_count));
+              counts.begin() + static_cast<std::ptrdiff_t>(in_view.first_count));
   });
   return counts;
 }
@@ -133,11 +133,11 @@ void Group::State::announce() {
   std::exception_ptr thrown;
   if (const std::shared_ptr<const ViewHandler> kept = handler) keep(thrown, [&] { (*kept)(view); });
   if (std::exchange(came_in_, false)) transfer_.begin(participants);
-  if (joins_) transfer_.enter(view, places_, *channel_);
-  for (; begun_ < places_.size(); ++begun_) {
-    if (!places_[begun_].ours) continue;
-    places_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
-    begin(participants[begun_], places_[begun_].subgroup);
+  if (joins_) transfer_.enter(view, in_view_, *channel_);
+  for (; begun_ < in_view_.size(); ++begun_) {
+    if (!in_view_[begun_].ours) continue;
+    in_view_[begun_].subgroup.lacks_state = transfer_.lacks(begun_);
+    begin(participants[begun_], in_view_[begun_].subgroup);
   }
   changing->start();
   attends_ = true;
@@ -145,7 +145,7 @@ void Group::State::announce() {
   rethrow(thrown);
 }
 
-/// A part that is not there, or could not begin, could do nothing that is asked of it later.
+/// A participant that is missing or cannot begin ends the group here: it could do nothing later.
 void Group::State::begin(SubgroupParticipant* participant, const Subgroup& subgroup) {
   try {
     if (participant == nullptr)
@@ -208,7 +208,7 @@ void Group::State::wedge() {
   if (joins_) joins_->wedge();
   changing->wedge();
   for (std::size_t i = 0; i < begun_; ++i)
-    if (places_[i].ours && participants[i] != nullptr) participants[i]->wedge();
+    if (in_view_[i].ours && participants[i] != nullptr) participants[i]->wedge();
 }
 
 std::string Group::State::too_few() const {
@@ -219,7 +219,7 @@ std::string Group::State::too_few() const {
          perhaps_other_subgroups();
 }
 
-/// Founders that declare others are refused, and gone at once; perhaps before they could be read.
+/// Founders that declare other subgroups are refused and leave, perhaps before we read why.
 std::string Group::State::perhaps_other_subgroups() const {
   if (!declaration_) return {};
   if (!declaration_->refusal().empty())
@@ -234,7 +234,7 @@ std::string Group::State::perhaps_other_subgroups() const {
 }
 
 /// Whether these counts cover the trim. Those of a member that was heard before the view ended do;
-/// others may not.
+/// those of others may not.
 bool Group::State::has_all(const std::vector<std::uint64_t>& counts) const noexcept {
   const std::vector<std::uint64_t>& trim = agreement_->change().decision().trim;
   return std::equal(trim.begin(), trim.end(), counts.begin(), counts.end(),
@@ -248,15 +248,15 @@ std::exception_ptr Group::State::finish() {
   std::exception_ptr thrown;
   const group::Decision& decision = agreement_->change().decision();
   std::vector<Rank> staying;
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place& place) {
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView& in_view) {
     staying.clear();
     for (std::uint32_t i = 0; i < ranks.size(); ++i)
       if (decision.survivors.has(i) &&
-          std::ranges::find(place.subgroup.members, ranks[i]) != place.subgroup.members.end())
+          std::ranges::find(in_view.subgroup.members, ranks[i]) != in_view.subgroup.members.end())
         staying.push_back(ranks[i]);
     keep(thrown, [&] {
       participant.finish(
-          std::span(decision.trim).subspan(place.first_count, place.subgroup.senders.size()),
+          std::span(decision.trim).subspan(in_view.first_count, in_view.subgroup.senders.size()),
           staying);
     });
   });
@@ -305,15 +305,15 @@ void Group::State::go_on() {
   if (!view.joined.empty()) welcome();
 }
 
-/// All members of the view say the same to those that came in, as any may fail.
+/// All members of the view say the same to the joiners, as any member may fail.
 void Group::State::welcome() {
   group::ControlMessage message{.kind = group::ControlMessage::Kind::welcome,
                                 .view = view.number,
                                 .count = static_cast<std::uint32_t>(view.joined.size()),
                                 .ranks = ranks,
                                 .founders = founders};
-  for (const group::Subgroups::Place& place : places_)
-    message.bytes.push_back(static_cast<std::byte>(place.subgroup.had_members));
+  for (const group::Subgroups::InView& in_view : in_view_)
+    message.bytes.push_back(static_cast<std::byte>(in_view.subgroup.had_members));
   for (std::size_t i = ranks.size() - view.joined.size(); i < ranks.size(); ++i)
     channel_->send(ranks[i], encode(message));
 }
@@ -343,7 +343,7 @@ void Group::State::leave() {
 /// What was sent here comes first: in the view without this member nobody sends it again.
 void Group::State::hand_over() {
   bool all = changing->hand_over();
-  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::Place&) {
+  each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView&) {
     all &= participant.hand_over();
   });
   if (!all || handed_over_) return;
@@ -408,7 +408,7 @@ std::size_t Group::State::poll() {
 
 std::size_t Group::State::poll_view() {
   if (stage_ == Stage::entered) announce();
-  if (leaving_) hand_over();  // also those that were joined since
+  if (leaving_) hand_over();  // also subgroups that were joined since
   std::size_t done = agreement_->poll();
   if (attends_) done += poll_control();
   if (stopped()) return done + 1;
@@ -419,17 +419,17 @@ std::size_t Group::State::poll_view() {
   if (stage_ == Stage::working) {
     done += poll_participants();
     if (!leaving_ || handed_over_) return done;
-    hand_over();  // what came in this poll may be the last that it waited for
+    hand_over();  // this poll may have brought the last that they waited for
     return done + (handed_over_ ? 1 : 0);
   }
   return stage_ == Stage::wedged ? done : done + 1;
 }
 
 std::size_t Group::State::poll_participants() {
-  const auto works = [&](std::size_t i) { return places_[i].ours && participants[i] != nullptr; };
+  const auto works = [&](std::size_t i) { return in_view_[i].ours && participants[i] != nullptr; };
   std::exception_ptr thrown;
   const std::size_t done =
-      turns_.poll([&] { return places_.size(); },
+      turns_.poll([&] { return in_view_.size(); },
                   [&](std::size_t i) { return works(i) && participants[i]->rests(); },
                   [&](std::size_t i) {
                     std::size_t found = works(i) ? 1 : 0;  // if it throws

@@ -28,11 +28,9 @@
 namespace dunlin {
 
 struct Group::State {
-  using Places = std::vector<group::Subgroups::Place>;
-
-  /// The first view of a fabric's members.
+  /// Begins in the first view of a fabric's members.
   State(Fabric& fabric, GroupOptions options);
-  /// The first one of a member that comes in.
+  /// Begins in the first view of a member that comes in.
   State(group::GroupJoiner::Arrival arrival, GroupOptions options);
 
   std::size_t poll();
@@ -41,7 +39,7 @@ struct Group::State {
     return joins_ ? joins_->trouble() : std::string();
   }
   void leave();
-  /// To ask something of `changing`, which the next poll() goes on with.
+  /// Gives access to `changing` for a wish, which the next poll() handles.
   [[nodiscard]] group::ChangingSubgroups& change_subgroups() noexcept {
     attends_ = true;
     return *changing;
@@ -49,20 +47,20 @@ struct Group::State {
   void each_table(const std::function<void(const TableCore&)>& look) const;
   [[nodiscard]] std::string describe() const;  // describe.cpp
 
-  std::unique_ptr<Fabric> owned;  // of a member that came in
+  std::unique_ptr<Fabric> owned;  // for a member that came in
   Fabric& fabric;                 // the same for all views
-  const group::Scope scope;       // on the fabric
+  const group::Scope scope;       // the group's scope on the fabric
   std::string name;
   group::Subgroups subgroups;
   std::vector<SubgroupParticipant*> participants;  // by subgroup; null: none is attached here
   View view;
-  std::vector<Rank> ranks;  // of the view's members, in the fabric
+  std::vector<Rank> ranks;  // the view's members' ranks in the fabric
   std::uint32_t founders = 0;
   std::shared_ptr<const ViewHandler> handler;
   std::unique_ptr<group::ChangingSubgroups> changing;  // subgroups that come and go at run time
   group::MemberEvents member_events;                   // for the user to read
   std::string why;
-  bool wrong = false;  // it ended here, and not because we wanted so
+  bool wrong = false;  // it ended here against our will
 
   /// Whether the view at hand has been announced to the handler, and its parts begin it.
   [[nodiscard]] bool announced() const noexcept { return stage_ != Stage::entered; }
@@ -70,7 +68,7 @@ struct Group::State {
   [[nodiscard]] bool stopped() const noexcept { return stage_ == Stage::ended; }
 
  private:
-  /// Of the view at hand; go_to() has the ways from one to the next.
+  /// The stages of the view at hand; go_to() has the ways from one to the next.
   enum class Stage : std::uint8_t {
     entered,  // no handler has been told of it yet
     working,  // the handler has been told, and the parts work
@@ -106,31 +104,31 @@ struct Group::State {
   void receive(Rank from, group::ControlMessage message);
   template <class Do>
   void each_participant(Do action) {
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      if (places_[i].ours && participants[i] != nullptr) action(*participants[i], places_[i]);
+    for (std::size_t i = 0; i < in_view_.size(); ++i)
+      if (in_view_[i].ours && participants[i] != nullptr) action(*participants[i], in_view_[i]);
   }
 
   std::unique_ptr<group::ControlChannel> channel_;
-  bool attends_ = true;  // to it, to joiners, and to subgroups that come and go, in each poll
-  Places places_;
-  std::size_t begun_ = 0;          // so many of these, from the first, have begun the view
+  bool attends_ = true;  // whether each poll calls poll_control()
+  std::vector<group::Subgroups::InView> in_view_;
+  std::size_t begun_ = 0;  // how many of the participants, from the first on, have begun the view
   std::vector<bool> had_members_;  // by subgroup, in the view at hand or one before
-  Turns turns_;                    // of participants
-  std::optional<group::Declaration> declaration_;  // in the first view
+  Turns turns_;
+  std::optional<group::Declaration> declaration_;  // set in the first view
   std::unique_ptr<group::ViewAgreement> agreement_;
-  // Of views that have ended, until all know what this member knows of them.
+  // Agreements on views that have ended, until all know what this member knows of them.
   std::vector<std::unique_ptr<group::ViewAgreement>> past_;
   std::shared_ptr<Rendezvous> rendezvous_;
   std::unique_ptr<group::Joins> joins_;
   group::StateTransfer transfer_;
-  std::vector<std::pair<Rank, group::ControlMessage>>
-      early_;             // that came before the view was begun
-  bool came_in_ = false;  // and has begun nothing yet
+  // Messages that came before the view was begun.
+  std::vector<std::pair<Rank, group::ControlMessage>> early_;
+  bool came_in_ = false;  // it came in, and has begun nothing yet
   bool polling_ = false;
-  std::thread::id polled_by_;  // last
+  std::thread::id polled_by_;  // the thread that polled last
   Stage stage_ = Stage::entered;
   bool leaving_ = false;
-  bool handed_over_ = false;  // what was sent here: so the others are told that it leaves
+  bool handed_over_ = false;  // what was sent here was handed over
 };
 
 }  // namespace dunlin

@@ -11,8 +11,8 @@ static_assert(std::endian::native == std::endian::little, "eight bytes are taken
 
 using Table = std::array<std::uint64_t, 256>;
 
-/// Table k: a byte that k zeros follow. So eight bytes take eight loads that do not wait for each
-/// other.
+/// Table k has the checksums of a byte that k zeros follow. So eight bytes take eight loads that do
+/// not wait for each other.
 constexpr std::array<Table, 8> make_tables() {
   constexpr std::uint64_t kPolynomial = 0xC96C'5795'D787'0F42;
   std::array<Table, 8> tables{};

@@ -7,8 +7,8 @@
 
 namespace dunlin::log {
 
-/// CRC-64 (ECMA-182, reflected: that of xz). `before` is that of the bytes before these, 0 if there
-/// are none.
+/// CRC-64 (ECMA-182, reflected, as in xz). `before` is the checksum of the bytes before these, or
+/// 0.
 [[nodiscard]] std::uint64_t checksum(std::span<const std::byte> bytes,
                                      std::uint64_t before = 0) noexcept;
 

@@ -35,7 +35,7 @@ class File {
   virtual void sync() = 0;
 };
 
-/// No other process has it open.
+/// A directory that no other process has open.
 class Directory {
  public:
   Directory() = default;
@@ -68,7 +68,7 @@ class Worker {
   virtual void start() = 0;
   /// Whether the job that was started is done. Then everything that it wrote can be seen.
   [[nodiscard]] virtual bool idle() = 0;
-  virtual void wait() = 0;  // until it is
+  virtual void wait() = 0;  // until idle()
   /// The fabric whose sleeper is woken when something is done; null: none. The fabric may go
   /// afterwards.
   virtual void wake(Fabric* fabric) = 0;

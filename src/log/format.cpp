@@ -27,7 +27,7 @@ static_assert(kNameOffset + kMaxNameBytes == kSumOffset);
 
 constexpr std::size_t kDigits = 16;
 constexpr std::uint64_t kMarkMagicOfVersion1 = 0x4B52414D4E4E5544;  // "DUNNMARK"
-constexpr std::size_t kSummedBytesBeforeSalt = 40;                  // of marks of versions 1 and 2
+constexpr std::size_t kSummedBytesBeforeSalt = 40;                  // in marks of versions 1 and 2
 
 constexpr std::string_view segment_suffix(FileSet set) noexcept {
   return set == FileSet::plain ? ".log" : ".2.log";

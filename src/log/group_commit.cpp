@@ -37,7 +37,7 @@ void GroupCommit::work() noexcept {
 }
 
 void GroupCommit::cut(std::uint64_t records) noexcept {
-  if (!failure_.empty()) return;  // what was to be appended since was not
+  if (!failure_.empty()) return;  // nothing was appended since
   DUNLIN_ASSERT_ALWAYS(records < next(), "a log is cut off by no more records than it has");
   if (records <= waiting_.records())
     return waiting_.keep(waiting_.records() - static_cast<std::uint32_t>(records));

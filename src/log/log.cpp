@@ -77,7 +77,7 @@ void Log::write_mark(bool sync) {
   if (sync) mark_file_->sync();
 }
 
-/// Numbers, chains and checks, which are not known before the records before them are on the disk.
+/// Fills in numbers, chains and checks: they are known once the records before are on the disk.
 void Log::seal(Batch& batch) noexcept {
   DUNLIN_ASSERT_ALWAYS(failure_.empty(), "LOG-D5: nothing is written after a failure");
   std::uint64_t number = next_;
@@ -125,16 +125,16 @@ void Log::commit(Batch& batch) {
     chain_ = RecordHeader::read(&bytes[at]).chain;
     segments_.back().bytes += bytes.size();
     next_ += records;
-    if (original_) return;  // the mark is that of the original
+    if (original_) return;  // the mark belongs to the original
     mark_.synced = next_;
-    write_mark(false);  // a hint: the next opening trusts what it says, and needs none
+    write_mark(false);  // not synced, as the next opening can do without it
   } catch (const std::exception& error) {
     fail(range(first, first + records) + " could not be made durable, and nothing is written any " +
          "more: " + error.what());
   }
 }
 
-/// Never again: what a failed sync left in memory may look written, and not be.
+/// Nothing is written any more: what a failed sync left in memory may only look written.
 void Log::fail(const std::string& what) {
   failure_ = "log '" + options_.name + "': " + what;
   throw Error(failure_);
@@ -173,7 +173,7 @@ void Log::truncate_from(std::uint64_t number) {
 
 void Log::cut_off(std::uint64_t number) {
   mark_.synced = std::min(mark_.synced, number);
-  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // no older one says otherwise
+  for (std::size_t i = 0; i < Mark::kPlaces; ++i) write_mark(true);  // replaces every older mark
   while (segments_.size() > 1 && segments_.back().first >= number) {
     directory_->remove(name_of_segment(segments_.back().first));
     directory_->sync();
@@ -199,6 +199,7 @@ void Log::trim_before(std::uint64_t number) {
   const std::uint64_t needed = snapshot_ ? snapshot_->from : 1;
   const Segment& kept = segment_of(std::min({number, next_, needed}));
   if (kept.first == segments_.front().first) return;
+  DUNLIN_ASSERT_ALWAYS(kept.first <= needed, "LOG-S2: a restart's records are not trimmed");
   try {
     forget(kept.first);
   } catch (const std::exception& error) {

@@ -36,9 +36,9 @@ class Batch {
               std::span<const std::byte> payload);
   [[nodiscard]] std::uint32_t records() const noexcept { return records_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_.size(); }
-  /// Forgets all but the first ones.
+  /// Forgets all records but the first ones.
   void keep(std::uint32_t records) noexcept;
-  /// Keeps its memory.
+  /// Forgets all records; keeps the memory.
   void clear() noexcept {
     bytes_.clear();
     records_ = 0;
@@ -52,32 +52,32 @@ class Batch {
 
 /// The user's state as of a number, instead of the records before it.
 struct Snapshot {
-  std::uint64_t number = 0;  // the first record that it does not stand for
-  std::uint64_t from = 0;    // the first record that is needed beside it; at most number
-  std::uint64_t chain = 0;   // before `from`
+  std::uint64_t number = 0;  // the first record that the snapshot does not stand for
+  std::uint64_t from = 0;    // the first record that a restart needs besides; at most `number`
+  std::uint64_t chain = 0;   // chain of the record before `from`
   std::vector<std::byte> payload = {};
 };
 
 struct LogOptions {
   std::string name;                                       // at most kMaxNameBytes
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;  // a longer commit has one for itself
-  /// Hears of each record that is there at opening, with the chain before it: it is read anyway;
-  /// and of each that is committed, on the thread that commits.
+  /// Called with each record that opening the log reads, and the chain before it; then with each
+  /// record that is committed, on the thread that commits.
   std::function<void(const Record&, std::uint64_t chain_before)> on_record = {};
-  /// Hears of the snapshot that is there at opening, before any record.
+  /// Called with the snapshot that opening the log finds, before any record.
   std::function<void(const Snapshot&)> on_snapshot = {};
-  /// Segments all of whose records are below this number are not read at opening, but for their
-  /// headers: LogReader checks them when they are needed (LOG-D8). The last segment always is.
+  /// Opening reads only the headers of segments whose records are all below this number; LogReader
+  /// checks them later (LOG-D8). It always reads the last segment.
   std::uint64_t trust_below = 0;
-  /// Looks, and changes nothing: the directory needs no lock, and another process may have it open.
-  /// The name may be empty: it is what the first segment says.
+  /// Changes nothing: the directory needs no lock, and another process may have it open. An empty
+  /// name stands for the name in the first segment.
   bool read_only = false;
 };
 
 /// One file of a log.
 struct SegmentInfo {
-  std::string file = {};    // its name
-  std::uint64_t first = 0;  // number of its first record
+  std::string file = {};
+  std::uint64_t first = 0;  // number of the segment's first record
   std::uint64_t bytes = 0;
 };
 
@@ -95,43 +95,43 @@ class Log {
   [[nodiscard]] const std::string& name() const noexcept { return options_.name; }
   [[nodiscard]] std::string path() const { return directory_->path(); }
 
-  /// Number of the oldest record that is there; next() if there is none.
+  /// The number of the oldest record; next() if there is no record.
   [[nodiscard]] std::uint64_t first() const noexcept { return segments_.front().first; }
-  /// Number of the record that comes next: all below are on the disk.
+  /// The number of the next record: all records below it are on the disk.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
-  /// Of the records below next(): equal for equal records.
+  /// The chain of the records below next(): equal for equal records.
   [[nodiscard]] std::uint64_t chain() const noexcept { return chain_; }
-  /// Likewise of the records below this number, which must be from first() to next(). Reads.
+  /// Reads the chain of the records below this number, which must be from first() to next().
   [[nodiscard]] std::uint64_t chain_before(std::uint64_t number);
-  /// Its files, oldest first.
+  /// The log's files, oldest first.
   [[nodiscard]] std::vector<SegmentInfo> segments() const;
   [[nodiscard]] const Mark& mark() const noexcept { return mark_; }
 
-  /// Numbers them from next() on, writes and syncs. Throws Error; then none of them is on the disk
-  /// for certain, nothing can be committed any more, and every call says why.
+  /// Numbers the records from next() on, writes and syncs them. Throws Error: then none of them is
+  /// certain to be on the disk, nothing can be committed any more, and every call says why.
   void commit(Batch& batch);
   /// Forgets records from this number on, which is from first() to next(). Throws Error as commit()
   /// does.
   void truncate_from(std::uint64_t number);
-  /// Removes segments all of whose records are below this number, and below the snapshot's `from`:
-  /// a restart needs the others (LOG-S2). Throws Error as commit() does.
+  /// Removes segments all of whose records are below this number, and below the snapshot's `from`,
+  /// as a restart needs the others (LOG-S2). Throws Error as commit() does.
   void trim_before(std::uint64_t number);
 
   // --- snapshots, and copies of other logs -------------------------------------------------------
-  /// Stores it, synced, in place of an older one. `from` is from first() to next(), and `number`
-  /// from there to next(). Nothing is trimmed. Throws Error as commit() does.
+  /// Stores and syncs a snapshot in place of an older one. `from` is from first() to next(), and
+  /// `number` from there to next(). Trims nothing. Throws Error as commit() does.
   void store(Snapshot snapshot);
-  /// The latest one; none: the log has all records, from 1 on.
+  /// The latest snapshot; none: the log has all records, from 1 on.
   [[nodiscard]] const std::optional<SnapshotHeader>& snapshot() const noexcept { return snapshot_; }
-  /// Reads it. Requires that there is one. Throws Error if it is damaged.
+  /// Requires that there is a snapshot. Throws Error if it is damaged.
   [[nodiscard]] Snapshot read_snapshot();
-  /// From here on this is a copy of another log. It begins with this snapshot of the other one, or,
-  /// without one, with record 1, and records are committed to it. The old log stays on the disk,
-  /// and counts after a crash (LOG-S3). Throws Error as commit() does.
+  /// Begins a copy of another log, with a snapshot of that log, or, without one, with record 1.
+  /// Records are committed to the copy from here on; the old log stays on the disk, and counts
+  /// after a crash (LOG-S3). Throws Error as commit() does.
   void begin_copy(const std::optional<Snapshot>& snapshot);
-  /// The copy becomes the log, and the old files are removed. Throws Error as commit() does.
+  /// Makes the copy the log, and removes the old files. Throws Error as commit() does.
   void end_copy();
-  /// The log is what it was before begin_copy(). Throws Error as commit() does.
+  /// Goes back to the log before begin_copy(). Throws Error as commit() does.
   void drop_copy();
 
  private:
@@ -139,7 +139,7 @@ class Log {
   friend class TailReader;
   struct Segment {
     std::uint64_t first;
-    std::uint64_t chain;  // of the record before
+    std::uint64_t chain;  // chain of the record before
     std::uint64_t bytes = SegmentHeader::kBytes;
   };
   /// The old log, while a copy is made beside it.
@@ -195,28 +195,27 @@ class Log {
   LogOptions options_;
   std::uint64_t name_sum_;
   std::vector<std::string> notices_;
-  std::vector<Segment> segments_;  // ascending; never empty once it is open
-  std::unique_ptr<File> last_;     // file of the last one
+  std::vector<Segment> segments_;  // ascending; never empty once the log is open
+  std::unique_ptr<File> last_;     // the last segment's file
   std::unique_ptr<File> mark_file_;
   Mark mark_;
-  FileSet set_ = FileSet::plain;  // that of the mark, unless it is a copy
+  FileSet set_ = FileSet::plain;  // the mark's set, or, while a copy is made, the other one
   std::optional<Original> original_;
   std::optional<SnapshotHeader> snapshot_;
   std::uint64_t next_ = 1;
   std::uint64_t chain_;
-  bool passed_over_ = false;  // at opening: the segment before was not read
+  bool passed_over_ = false;  // opening has not read the segment before
   std::string failure_;
 };
 
-/// Reads a log's records in turn. It must not be changed meanwhile.
+/// Reads a log's records in turn. The log must not be changed meanwhile.
 class LogReader {
  public:
-  /// From this number on, which is from first() to next().
+  /// Reads from this number on, which is from first() to next().
   LogReader(Log& log, std::uint64_t from);
-  /// None behind the last. Valid until the next call. Throws Error for records that are damaged by
-  /// now.
+  /// None after the last record. Valid until the next call. Throws Error for a damaged record.
   [[nodiscard]] std::optional<Record> next();
-  /// Of all records that it has passed.
+  /// The chain of all records that were read.
   [[nodiscard]] std::uint64_t chain() const noexcept { return cursor_->chain(); }
 
  private:

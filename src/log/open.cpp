@@ -15,7 +15,7 @@ constexpr const char* kMarkName = "mark";
 constexpr std::string_view kNewSuffix = ".new";
 }  // namespace
 
-/// An emptied log does not help: it may be the one that had most (docs/multicast.md, MC-L6).
+/// To empty the log does not help: it may be the one with most records (docs/multicast.md, MC-L6).
 std::string Log::what_to_do() const {
   const std::string path = "'" + directory_->path() + "'";
   return "; restore the directory, or copy that of another member, which must be stopped: rm -r " +
@@ -58,7 +58,7 @@ void Log::open() {
   secure_tail();
 }
 
-/// Files of this log, and none that another program may have put there.
+/// Removes only files of this log, and none that another program may have put there.
 void Log::clear_away() {
   for (const std::string& name : directory_->names()) {
     const std::optional<std::uint64_t> first = first_of_segment(name, set_);
@@ -66,13 +66,13 @@ void Log::clear_away() {
     if (!name.ends_with(kNewSuffix)) continue;
     const std::string whole_name = name.substr(0, name.size() - kNewSuffix.size());
     if (first_of_segment(whole_name, set_) || number_of_snapshot(whole_name, set_))
-      directory_->remove(name);  // a crash came before it had its name
+      directory_->remove(name);  // a crash came before the file had its name
   }
   remove_snapshots_but(snapshot_ ? snapshot_->number : 0);
   remove_all(opposite(set_));
 }
 
-/// Half a copy, or what a copy has replaced.
+/// Removes half a copy, or the log that a copy has replaced.
 void Log::remove_all(FileSet set) {
   for (const std::string& name : directory_->names()) {
     const std::string whole_name =
@@ -82,7 +82,7 @@ void Log::remove_all(FileSet set) {
   }
 }
 
-/// But for those that were trimmed, and may still be there.
+/// Leaves out segments that were trimmed, which may still be there.
 std::vector<std::uint64_t> Log::find_segments() {
   std::vector<std::uint64_t> firsts;
   for (const std::string& name : directory_->names()) {
@@ -99,7 +99,7 @@ void Log::make_log() {
   make_segment();
 }
 
-/// A file is complete before it has its name.
+/// The file is complete before it has its name.
 void Log::make_segment() {
   const std::string name = name_of_segment(next_);
   const std::string new_name = name + std::string(kNewSuffix);
@@ -155,7 +155,7 @@ bool Log::read_mark() {
   return true;
 }
 
-/// Before anything else is known of it.
+/// For a reader that does not know the log's name.
 void Log::take_name_of_first_segment() {
   std::vector<std::string> names = directory_->names();
   std::ranges::sort(names);
@@ -223,7 +223,7 @@ void Log::check_against_before(std::uint64_t first, const SegmentHeader& header)
            what_to_do());
 }
 
-/// Its records end where the next file says that its own begin.
+/// Takes a segment as it is, without reading its records: they end where the next segment begins.
 void Log::pass_over(std::uint64_t next_first) {
   segments_.back().bytes = last_->bytes();
   next_ = next_first;
@@ -247,7 +247,7 @@ void Log::scan(bool last) {
            range(next_, mark_.synced) + " had been synced" + what_to_do());
 }
 
-/// Something else lies where the next record should.
+/// The next record is not whole: refuses the log if that is damage, and cuts off what a crash left.
 void Log::judge(SegmentCursor& cursor, bool last) {
   const std::string where = place(segments_.back(), cursor.offset()) + ": ";
   const std::string record = "record " + std::to_string(next_);

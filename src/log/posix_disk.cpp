@@ -170,11 +170,11 @@ class PosixDirectory final : public Directory {
     if (!S_ISREG(status.st_mode)) throw Error("'" + path + "' is no regular file");
     return std::make_unique<PosixFile>(path, std::move(file));
   }
-  /// A directory that another user made: this process may not be allowed to read its parent. Then
+  /// If another user made the directory, this process may not be allowed to read its parent; then
   /// that user has to sync the parent.
   void sync_parent(bool made) const {
     std::filesystem::path self = std::filesystem::absolute(path_);
-    if (!self.has_filename()) self = self.parent_path();  // it ends with a slash
+    if (!self.has_filename()) self = self.parent_path();  // the path ends with a slash
     const std::filesystem::path parent = self.parent_path();
     const Descriptor above(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!above && errno == EACCES && !made) return;

@@ -18,7 +18,7 @@ std::span<const std::byte> Window::view(std::uint64_t offset, std::size_t bytes)
   return std::span(buffer_).subspan(static_cast<std::size_t>(offset - start_), bytes);
 }
 
-/// A header whose check fits.
+/// None unless the header's check fits.
 std::optional<RecordHeader> SegmentCursor::header_at(std::uint64_t offset) {
   const std::span<const std::byte> bytes = window_.view(offset, RecordHeader::kBytes);
   if (bytes.size() < RecordHeader::kBytes) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<RecordHeader> SegmentCursor::header_at(std::uint64_t offset) {
   return header;
 }
 
-/// A header whose check fits, and a payload that fits its chain.
+/// None unless the header's check fits, and the payload fits the header's chain.
 std::optional<RecordHeader> SegmentCursor::whole_at(std::uint64_t offset) {
   const std::optional<RecordHeader> header = header_at(offset);
   if (!header) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Record> SegmentCursor::next() {
   return Record{number_++, header->kind, payload};
 }
 
-/// Where a header's check fits, it says where the payload ends, and the payload is not looked at: a
+/// A header whose check fits says where its payload ends. The payload is passed over, because a
 /// message may hold records of this very log.
 std::optional<std::uint64_t> SegmentCursor::find_later_commit() {
   std::uint64_t at = offset_;

@@ -14,23 +14,23 @@ namespace dunlin::log {
 struct Record {
   std::uint64_t number;
   std::uint32_t kind;
-  std::span<const std::byte> payload;  // valid until the next one is looked at
+  std::span<const std::byte> payload;  // valid until the next record is read
 };
 
 inline constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// A file in pieces: at least so many bytes are read at once.
+/// Reads a file in pieces of at least `piece_bytes`.
 class Window {
  public:
   explicit Window(File& file, std::size_t piece_bytes = kPieceBytes)
       : file_(file), piece_bytes_(piece_bytes), bytes_(file.bytes()) {}
-  /// The file may have been changed.
+  /// To be called if the file may have been changed.
   void look_again() {
     buffer_.clear();
     bytes_ = file_.bytes();
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// Fewer than asked for only at the end. Valid until the next call.
+  /// Has fewer bytes than asked for only at the end. Valid until the next call.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t bytes);
 
  private:
@@ -49,20 +49,20 @@ class SegmentCursor {
                 std::size_t piece_bytes = kPieceBytes)
       : window_(file, piece_bytes), check_seed_(check_seed), number_(first), chain_(chain) {}
 
-  /// None at the end, and where something else lies than the next record.
+  /// None at the end, and where the bytes are not the next record.
   [[nodiscard]] std::optional<Record> next();
-  /// The file may have been changed behind the records that were passed.
+  /// To be called if the file may have been changed behind the records that were passed.
   void look_again() { window_.look_again(); }
   [[nodiscard]] bool at_end() const noexcept { return offset_ == window_.bytes(); }
 
-  /// Of the next record: where it begins, its number, and the chain of the one before.
+  /// The next record's offset and number, and the chain of the record before it.
   [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] std::uint64_t chain() const noexcept { return chain_; }
   [[nodiscard]] std::uint64_t file_bytes() const noexcept { return window_.bytes(); }
 
-  /// Where behind offset() a record lies that was written only after the next record had been
-  /// synced: then that one is not torn, but damaged.
+  /// The offset of a later record that was written only after the next record had been synced: then
+  /// the next record is not torn, but damaged.
   [[nodiscard]] std::optional<std::uint64_t> find_later_commit();
 
  private:

@@ -136,8 +136,7 @@ class SimulatedDisk::OpenDirectory final : public Directory {
   std::uint64_t life_;
 };
 
-/// The work is done when it is asked for, or when its time is over, so that both may be what a
-/// crash finds.
+/// The job runs in start(), or when its time is over, as drawn: so a crash may find it done or not.
 class SimulatedDisk::LateWorker final : public Worker {
  public:
   LateWorker(SimulatedDisk& disk, std::function<void()> job) : disk_(disk), job_(std::move(job)) {}
@@ -228,7 +227,7 @@ std::vector<std::byte> SimulatedDisk::survives(const Inode& inode) {
       at += bytes;
     }
   }
-  const std::uint64_t how = draw(4);  // nothing, all, up to some moment, any part
+  const std::uint64_t how = draw(4);  // what survives: nothing, all, up to some moment, any part
   const std::size_t moment = how == 2 ? draw(pieces.size() + 1) : how == 0 ? 0 : pieces.size();
   std::vector<std::byte> file = inode.synced;
   for (std::size_t i = 0; i < moment; ++i) {

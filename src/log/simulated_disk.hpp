@@ -12,10 +12,9 @@
 
 #include "log/disk.hpp"
 
-/// Files in memory, whose machine crashes when it is told to. Data that was not synced is there
-/// afterwards, or is not, or is in part: each sector by itself, in any order. Of the changes to a
-/// directory, the first ones survive, up to some moment. All is drawn from a seed. One thread at a
-/// time.
+/// Files in memory, whose machine crashes when it is told to. After a crash, each sector that was
+/// not synced is there or not, in any order. Changes to a directory survive up to some moment. All
+/// is drawn from a seed. One thread at a time.
 namespace dunlin::log {
 
 class SimulatedDisk final : public Disk {
@@ -24,26 +23,26 @@ class SimulatedDisk final : public Disk {
   ~SimulatedDisk() override;
 
   std::unique_ptr<Directory> open(const std::string& path) override;
-  /// Its work takes as long as latency() says, by the clock of the fabric that it wakes; without
-  /// one, no time.
+  /// The worker takes as long as latency() says, by the clock of the fabric that it wakes; without
+  /// a fabric, it takes no time.
   std::unique_ptr<Worker> hire(std::function<void()> job) override;
   void latency(std::uint64_t least_ns, std::uint64_t most_ns) noexcept;
 
-  /// Now. Everything that is open is useless from now on.
+  /// Crashes now. Everything that is open is useless from now on.
   void crash();
-  /// After so many more operations that change something, of which the last may be done in part,
-  /// all that follow fail, until crash().
+  /// Lets so many more operations change something, the last one perhaps in part; then all fail
+  /// until crash().
   void crash_after(std::uint64_t operations) noexcept { left_ = operations; }
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
   [[nodiscard]] bool stopped() const noexcept { return left_ == 0; }
 
-  /// So many bytes in all files.
+  /// Limits the bytes in all files together.
   void capacity(std::uint64_t bytes) noexcept { capacity_ = bytes; }
   [[nodiscard]] std::uint64_t used() const noexcept;
   /// The next sync of a file fails. The bytes that it should have written stay in memory only, and
   /// later syncs treat them as written.
   void fail_next_sync() noexcept { fail_sync_ = true; }
-  /// There is room again; operations that have not failed yet succeed.
+  /// Gives room again; operations that have not failed yet succeed.
   void mend() noexcept;
 
   /// The content of a directory, for a test to look at and to spoil.
@@ -70,11 +69,11 @@ class SimulatedDisk final : public Disk {
   using Entries = std::map<std::string, std::shared_ptr<Inode>>;
   struct Folder {
     Entries now;
-    std::vector<Entries> pending;  // as it was before each change; the first one is synced
+    std::vector<Entries> pending;  // the entries before each change; pending[0] is synced
     bool open = false;
   };
 
-  /// One more operation. Returns whether it is the last one before a crash.
+  /// Counts an operation. Returns whether it is the last one before a crash.
   [[nodiscard]] bool count();
   void expect_alive(std::uint64_t life) const;
   [[nodiscard]] std::uint64_t room_left() const noexcept {
@@ -87,7 +86,7 @@ class SimulatedDisk final : public Disk {
   std::mt19937_64 random_;
   std::size_t sector_bytes_;
   std::map<std::string, Folder> folders_;
-  std::uint64_t life_ = 0;  // how many crashes there were
+  std::uint64_t life_ = 0;  // counts the crashes
   std::uint64_t operations_ = 0;
   std::uint64_t salts_ = 0;
   std::optional<std::uint64_t> left_;

@@ -9,14 +9,14 @@
 #include "log/checksum.hpp"
 #include "log/log.hpp"
 
-/// Snapshots: a file is complete, and synced, before it has its name; the one before it goes
-/// afterwards, and the records that it stands for may go then.
+/// Snapshots: a file is complete and synced before it has its name. Then the older snapshot is
+/// removed, and the records that the new one stands for may be.
 namespace dunlin::log {
 namespace {
 constexpr std::string_view kNewSuffix = ".new";
 }
 
-/// The latest one.
+/// Takes the latest snapshot.
 void Log::find_snapshot() {
   std::vector<std::uint64_t> numbers;
   for (const std::string& name : directory_->names())
@@ -38,7 +38,7 @@ void Log::find_snapshot() {
   }
 }
 
-/// The records that are needed beside it are there, and fit it.
+/// Refuses the log if records that it needs beside the snapshot are missing.
 void Log::check_snapshot() const {
   if (!snapshot_ && first() > 1)
     refuse("'" + directory_->path() + "' has no snapshot, which stands for the records below " +
@@ -122,7 +122,7 @@ void Log::store(Snapshot snapshot) {
   }
 }
 
-/// In the other set of files.
+/// The copy has the other set of files.
 void Log::begin_copy(const std::optional<Snapshot>& snapshot) {
   if (!failure_.empty()) throw Error(failure_);
   DUNLIN_ASSERT_ALWAYS(!original_, "LOG-S3: there is one copy at a time");

@@ -6,7 +6,7 @@
 
 namespace dunlin::log {
 namespace {
-/// A step reads little, so it reads little ahead.
+/// A step wants little, so it reads little ahead.
 constexpr std::size_t kStepPieceBytes = std::size_t{64} << 10U;
 }  // namespace
 

@@ -9,22 +9,21 @@
 
 namespace dunlin::log {
 
-/// Reads a log's records in turn, step by step, while the log grows and is trimmed. The log is
-/// changed between two steps only; resume() begins one. One thread at a time.
+/// Reads a log's records in turn while the log grows and is trimmed. It does so in steps, each
+/// begun by resume(); the log changes only between two steps. One thread at a time.
 class TailReader {
  public:
-  /// From this number on.
+  /// Reads from this number on.
   TailReader(Log& log, std::uint64_t from) : log_(log), wanted_(from) {}
 
-  /// Begins a step. False: the next record is not there any more, as it was trimmed.
+  /// Begins a step. False: the next record was trimmed.
   [[nodiscard]] bool resume();
-  /// The next record, or one before the first that is wanted, which lies before it in its file.
-  /// None behind the last. Valid until the next call. Throws Error for a record that is damaged by
-  /// now.
+  /// The next record, or a record that is before the first wanted one in its file. None after the
+  /// last record. Valid until the next call. Throws Error for a damaged record.
   [[nodiscard]] std::optional<Record> next();
-  /// Of the next record that is wanted.
+  /// The number of the next wanted record.
   [[nodiscard]] std::uint64_t number() const noexcept { return wanted_; }
-  /// Of the oldest record that is there.
+  /// The number of the log's oldest record.
   [[nodiscard]] std::uint64_t first() const noexcept { return log_.first(); }
 
  private:

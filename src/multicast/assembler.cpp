@@ -31,7 +31,7 @@ std::optional<Logged> Assembler::add(const log::Record& record) {
     LoggedView view = read_view(record.payload);
     view_ = view.number;
     members_ = std::move(view.members);
-    reassemblies_.assign(members_.size(), {});  // what the view has not completed, comes again
+    reassemblies_.assign(members_.size(), {});  // messages that the view left incomplete come again
     began_at_.assign(members_.size(), 0);
     return std::nullopt;
   }

@@ -10,20 +10,20 @@
 
 namespace dunlin::multicast {
 
-/// How many messages of each sender were delivered in earlier views beyond what those had agreed
-/// on, in an unordered subgroup: their senders send them again, first, and they are passed over. A
-/// sender that has left never does; one that comes back has another rank.
+/// Counts, in an unordered subgroup, the messages of each sender that earlier views delivered
+/// beyond what they had agreed on. Their senders send them again, first, and they are passed over.
+/// A sender that has left never does; if it comes back, it has another rank.
 class DeliveredBefore {
  public:
   [[nodiscard]] bool nothing() const noexcept { return ahead_of_.empty(); }
-  /// Whether the next message of that sender was. To be asked once of each message.
+  /// Whether the sender's next message was delivered before. To be asked once for each message.
   [[nodiscard]] bool has_next_of(Rank sender);
 
   void add(Rank sender, std::uint64_t messages);
-  /// Of these senders only.
+  /// Adds the counts of these senders only.
   void add(const DeliveredBefore& other, std::span<const Rank> senders);
 
-  /// As a part of a state, for another member.
+  /// Writes the counts as a part of a state, for another member.
   void write(Writer& writer) const;
   void read(Reader& reader);
 

@@ -13,17 +13,17 @@
 
 namespace dunlin::multicast {
 
-/// Messages that next() finds at once, and returns one by one.
+/// How many messages next() finds at once, and returns one by one.
 constexpr std::size_t kFoundAtOnce = 32;
 
-/// No more than half of what a sender may have under way: they are free again together.
+/// At most half of what a sender may have under way, because they are all freed together.
 [[nodiscard]] std::size_t found_at_once(const SubgroupViewOptions& options) noexcept {
   if (!options.switches.batch_deliver) return 1;
   if (options.window_messages == 0) return kFoundAtOnce;
   return std::clamp<std::size_t>(options.window_messages / 2, 1, kFoundAtOnce);
 }
 
-/// While a batch is handed up. Afterwards it is delivered, whatever the upcall threw.
+/// Marks a batch as handed up; afterwards it is delivered, even if the upcall threw.
 class Deliverer::InUpcall {
  public:
   explicit InUpcall(Deliverer& deliverer) noexcept : deliverer_(deliverer) {
@@ -150,7 +150,7 @@ bool Deliverer::gather_for_next() {
   return any;
 }
 
-/// The sender's next record into the batch; false if the batch must be handed up before.
+/// Adds the sender's next record to the batch; false if the batch must be handed up before.
 inline bool Deliverer::take(std::size_t sender_rank) {
   Source& source = sources_[sender_rank];
   if (source.reassembly.held()) [[unlikely]]
@@ -178,8 +178,8 @@ bool Deliverer::take_fragment(std::size_t sender_rank, const Record& record) {
   return true;
 }
 
-/// For the next record of each sender. Not while receiving: it may have to be fetched from another
-/// core, and receipts must not wait for that.
+/// Looks for the next record of each sender. Receiving does not do this, as the record may have to
+/// be fetched from another core, and receipts must not wait for that.
 void Deliverer::look_ahead() noexcept {
   for (std::size_t sender_rank = 0; sender_rank < sources_.size(); ++sender_rank) {
     Source& source = sources_[sender_rank];
@@ -189,7 +189,7 @@ void Deliverer::look_ahead() noexcept {
   }
 }
 
-/// Returns whether anything was passed, be it a null.
+/// Returns whether it has passed anything, be it a null.
 bool Deliverer::gather(std::size_t most) {
   if (!lifecycle_.open()) [[unlikely]] {
     if (lifecycle_.over()) gather_rest(most);
@@ -203,7 +203,7 @@ bool Deliverer::gather(std::size_t most) {
   return batch_.size > 0 || batch_.fragments;
 }
 
-/// Enough for one upcall: others wait to hear what is free again.
+/// Whether one upcall has enough, as others wait to hear what is free again.
 inline bool Deliverer::full(std::size_t most) const noexcept {
   return batch_.size >= most || batch_.bytes >= most_bytes_;
 }
@@ -219,7 +219,7 @@ void Deliverer::gather_in_order(std::size_t most) {
     if (sources_[sender_rank].next_slot == round) {
       if (!take(sender_rank)) break;
       nulls = 0;
-    } else if (++nulls > senders) {  // silence: on to the next message
+    } else if (++nulls > senders) {  // all senders are silent: go on with the next message
       number = std::min(deliverable, nearest_record());
       round = number / senders;
       sender_rank = number % senders;
@@ -250,7 +250,7 @@ void Deliverer::gather_any(std::size_t most) {
   if (++first_sender_rank_ >= senders) first_sender_rank_ = 0;
 }
 
-/// After the end: what the trim still covers, in the order of its numbers.
+/// Gathers what the trim still covers, after the view's end, in the order of numbers.
 void Deliverer::gather_rest(std::size_t most) {
   while (!full(most)) {
     const std::uint64_t number = nearest_record();
@@ -258,7 +258,7 @@ void Deliverer::gather_rest(std::size_t most) {
   }
 }
 
-/// The lowest number of a record that is there, and that the trim covers, if there is one.
+/// The lowest number of a record that is here and covered by a trim, if there is one; else kNoSlot.
 std::uint64_t Deliverer::nearest_record() const noexcept {
   std::uint64_t lowest = kNoSlot;
   for (std::size_t sender_rank = 0; sender_rank < sources_.size(); ++sender_rank) {
@@ -269,7 +269,7 @@ std::uint64_t Deliverer::nearest_record() const noexcept {
   return lowest;
 }
 
-/// The user does not read the messages of the batch any more.
+/// To be called once the user does not read the messages of the batch any more.
 void Deliverer::settle() noexcept {
   empty_batch();
   if (lifecycle_.over() || sources_.empty()) return;

@@ -18,15 +18,15 @@
 #include "multicast/view_memory.hpp"
 
 /// A view's third stage: gathers a batch of messages that may be delivered, in place, and hands it
-/// up, to the upcall or to the caller of next(). Then their records are free. Once the view is over
-/// it delivers what the trim covers.
+/// up, to the upcall or to the caller of next(). Then the messages' records are free. Once the view
+/// is over, it delivers what the trim covers.
 namespace dunlin::multicast {
 
 class LogStage;
 
 class Deliverer {
  public:
-  /// `log`: null but in the durable mode. `upcall`: may be empty.
+  /// `log` is null but in the durable mode; `upcall` may be empty.
   Deliverer(ViewMemory& memory, Receipts& receipts, const LogStage* log, RowPublisher& publisher,
             Statistics& statistics, const Lifecycle& lifecycle, Upcall upcall);
 
@@ -34,9 +34,9 @@ class Deliverer {
   std::size_t poll();
   /// Delivers the next message, if there is no upcall. It is valid until the next call.
   [[nodiscard]] std::optional<Delivery> next();
-  /// Delivers nothing, until told otherwise.
+  /// While held, delivers nothing.
   void hold(bool held) noexcept { held_ = held; }
-  /// next() finds messages one by one, so that all are handed up whenever its caller pauses.
+  /// Lets next() find messages one by one, so that all are handed up whenever its caller pauses.
   void find_one_by_one(bool does) noexcept { one_by_one_ = does; }
   /// Whether the upcall runs.
   [[nodiscard]] bool in_upcall() const noexcept { return batch_.state == BatchState::in_upcall; }
@@ -45,33 +45,33 @@ class Deliverer {
   /// How many slots of each sender are behind what was handed up; none while next() has found
   /// messages and not returned all.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const;
-  /// Likewise of one sender, with what next() has found besides; and the fragments of long messages
-  /// among them.
+  /// How many slots of one sender are behind what was handed up or found by next(); and the
+  /// fragments of long messages among them.
   [[nodiscard]] Known passed(std::size_t sender_rank) const;
   /// How many messages of each sender were delivered beyond the trim.
   [[nodiscard]] std::vector<std::uint64_t> ahead_of(std::span<const std::uint64_t> trim) const;
-  /// Behind what was handed up, by sender.
+  /// Cursors behind what was handed up, by sender.
   [[nodiscard]] std::vector<RingCursor> cursors() const;
 
   /// Records of all senders, in the one order. Requires handed_up().
   struct Delivered {
     std::uint64_t records = 0;
-    std::uint64_t complete = 0;  // so many come before the first one of an incomplete message
+    std::uint64_t complete = 0;  // the records before the first one of an incomplete message
   };
   [[nodiscard]] Delivered delivered_records() const noexcept;
 
   // --- the view's end ----------------------------------------------------------------------------
-  /// Looks at the records received last. What next() has found and not returned stays.
+  /// Looks at the records received last. Messages that next() has found and not returned stay.
   void stop() noexcept;
-  /// The view is over. Hands up all that the trim still covers, if there is an upcall.
+  /// Once the view is over: hands up all that the trim still covers, if there is an upcall.
   void deliver_rest(std::span<const std::uint64_t> trim);
-  /// Instead: next() returns what it has found already, and nothing behind it (MC-Q2).
+  /// Instead of that: next() returns what it has found already, and nothing behind it (MC-Q2).
   void deliver_no_more();
 
  private:
   struct Source {
     RingCursor cursor;
-    std::uint64_t next_slot = kNoSlot;  // of the record at the cursor
+    std::uint64_t next_slot = kNoSlot;  // the slot of the record at the cursor
     std::uint32_t member = 0;
     Reassembly reassembly = {};
     std::uint64_t began_at = 0;  // records of all senders before an incomplete message
@@ -86,9 +86,9 @@ class Deliverer {
     BatchState state = BatchState::gathering;
     std::vector<Delivery> messages;
     std::size_t size = 0;
-    std::size_t handed = 0;  // of these, by next()
+    std::size_t handed = 0;  // how many of these next() has returned
     std::size_t bytes = 0;
-    bool fragments = false;  // also of messages that are not complete
+    bool fragments = false;  // some record was a part of a long message
   };
   class InUpcall;
 
@@ -116,17 +116,17 @@ class Deliverer {
   const Upcall upcall_;
   const SenderRank own_;
   const bool ordered_;
-  const std::size_t most_bytes_;     // of a batch
-  const std::size_t found_at_once_;  // by next(): with a log, it says where each one lies
+  const std::size_t most_bytes_;     // in a batch
+  const std::size_t found_at_once_;  // by next(); 1 with a log, as each message names its records
 
   std::vector<Source> sources_;  // by sender
   Batch batch_;
   std::uint64_t deliverable_ = 0;      // everything below this number may be delivered
-  std::uint64_t round_ = 0;            // of the next number to deliver,
-  std::size_t next_sender_ = 0;        // and whose it is
+  std::uint64_t round_ = 0;            // the slot of the next number to deliver,
+  std::size_t next_sender_ = 0;        // and that number's sender
   std::uint64_t delivered_ = 0;        // the lowest number that was not handed up
-  std::size_t first_sender_rank_ = 0;  // unordered: its messages come first in the next batch
-  std::vector<std::uint64_t> trim_;    // once the view is over
+  std::size_t first_sender_rank_ = 0;  // unordered: the sender that comes first in the next batch
+  std::vector<std::uint64_t> trim_;    // known once the view is over
   bool held_ = false;
   bool one_by_one_ = false;
 };

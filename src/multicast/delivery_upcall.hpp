@@ -10,13 +10,13 @@
 
 namespace dunlin::multicast {
 
-/// The user's upcall. An exception that it throws comes out of the call. While a view ends, the
-/// exception is kept and thrown afterwards, so that it keeps this member from nothing.
+/// The user's upcall. Its exception comes out of the call; while a view ends, it is kept and thrown
+/// afterwards, so that this member does not stop half-way.
 class DeliveryUpcall {
  public:
   [[nodiscard]] explicit operator bool() const noexcept { return upcall_ != nullptr; }
   [[nodiscard]] bool running() const noexcept { return running_; }
-  /// Requires that it does not run.
+  /// Requires that the upcall does not run.
   void set(Upcall upcall) { upcall_ = std::move(upcall); }
 
   void call(std::span<const Delivery> batch) {
@@ -30,13 +30,13 @@ class DeliveryUpcall {
     }
   }
 
-  /// While `end_view` runs, what the upcall throws is kept.
+  /// Keeps what the upcall throws while `end_view` runs.
   template <class EndView>
   auto keep_exceptions_during(const EndView& end_view) {
     const ScopedFlag keeps(keeps_);
     return end_view();
   }
-  /// Another handler of the user's: what it throws is kept.
+  /// Calls another handler of the user's, and keeps what it throws.
   template <class Handler>
   void call_and_keep(const Handler& handler) {
     try {
@@ -45,7 +45,7 @@ class DeliveryUpcall {
       if (!kept_) kept_ = std::current_exception();
     }
   }
-  /// Throws the first one that was kept, if there is one.
+  /// Throws the first exception that was kept, if there is one.
   void throw_kept() {
     if (kept_) std::rethrow_exception(std::exchange(kept_, nullptr));
   }

@@ -41,7 +41,6 @@ const std::string& DurableLog::failure() const noexcept {
   return journal_->failure().empty() ? refusal_ : journal_->failure();
 }
 
-/// This member's knowledge of the subgroup before this view.
 Past DurableLog::past_of(const Subgroup& subgroup) {
   Past past{.had_members = subgroup.had_members};
   if (live_) return past;
@@ -70,7 +69,7 @@ std::size_t DurableLog::poll(bool delivered) {
   if (stage_ == Stage::replaying && !by_quorum_) done += replay();
   if (stage_ == Stage::appending) done += append();
   if (stage_ == Stage::replaying && by_quorum_) done += replay();
-  // The others have it all when they can deliver.
+  // Once a member can deliver, the others have all that they needed.
   if (stage_ == Stage::begun && delivered) agreement_.reset();
   return done;
 }
@@ -108,8 +107,8 @@ void DurableLog::record_view() {
   agreement_->appended();
 }
 
-/// Hands up what the log held when this member began, and what others had of it. Returns whether
-/// there may be more.
+/// Hands up the messages of the log, including those that came from others to make the logs equal.
+/// Returns whether there may be more.
 bool DurableLog::replay_some() {
   bool handing_up = false;
   const auto hand_up = [&](const Logged& logged) {
@@ -122,15 +121,15 @@ bool DurableLog::replay_some() {
     if (!replay_) replay_.emplace(journal_->replay(replayed_));  // a view may have ended meanwhile
     if (replay_->step(hand_up, kRecordsAtOnce)) return true;
   } catch (const Error& e) {
-    if (handing_up) throw;                 // the user's own
-    refusal_ = journal_->blame(e.what());  // the log can be read no more
+    if (handing_up) throw;  // the user's upcall threw
+    refusal_ = journal_->blame(e.what());
     return true;
   }
   replay_.reset();
   return false;
 }
 
-/// Once, in one call: the user's `load` takes all of it.
+/// Loads the snapshot's state, once and in one call of the user's `load`.
 void DurableLog::load_state() {
   std::optional<std::vector<std::byte>> state;
   try {
@@ -157,6 +156,7 @@ bool DurableLog::trim_is_due() const noexcept {
 
 void DurableLog::trim(const Deliverer::Delivered& delivered,
                       std::optional<std::span<const std::byte>> state, std::uint64_t now_ns) {
+  DUNLIN_ASSERT_ALWAYS(begun(), "MC-L1: nothing is delivered before the view has begun");
   trimmed_at_ = journal_->bytes_to_replay();
   std::uint64_t from = first_message_ + delivered.complete;
   if (keep_from_) from = std::min(from, std::max(keep_from_(), journal_->least_from()));

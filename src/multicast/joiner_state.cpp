@@ -21,8 +21,8 @@ void write(Writer& writer, const Known& known) {
   return known;
 }
 
-/// How far a state of this member reaches into a sender's slots. The member may not have received
-/// yet all messages that the state which it took itself holds.
+/// How far a state of this member reaches into a sender's slots. The state that the member itself
+/// took may have messages that the member has not received yet.
 [[nodiscard]] Known known_of(const OpenView& view, std::size_t sender_rank) {
   Known known = view.view->passed(sender_rank);
   if (!view.had.empty()) known.extend(view.had[view.subgroup.senders[sender_rank]]);

@@ -18,25 +18,24 @@ namespace dunlin::multicast {
 /// delivers.
 class JoinerState {
  public:
-  /// `who`: begins each message of an error.
+  /// `who` begins each error's message.
   explicit JoinerState(std::string who) : who_(std::move(who)) {}
 
   void on_state(Multicast::Save save, Multicast::Load load) {
     save_ = std::move(save);
     load_ = std::move(load);
   }
-  /// Whether a joiner has to be given one.
+  /// Whether a joiner has to be given a state.
   [[nodiscard]] bool wanted() const noexcept { return load_ != nullptr; }
   [[nodiscard]] bool saves() const noexcept { return save_ != nullptr; }
   [[nodiscard]] std::vector<std::byte> save() const { return save_(); }
-  /// Whether this member is a joiner that has not been given one yet.
+  /// Whether this member is a joiner that has not been given a state yet.
   [[nodiscard]] bool awaited() const noexcept { return awaited_; }
-  /// A view begins.
   void begin(bool awaits) noexcept { awaited_ = awaits; }
 
   /// Throws Error for a state that is too large, and what `save` throws.
   [[nodiscard]] std::vector<std::byte> give(OpenView& view) const;
-  /// Throws Error for one that cannot be loaded, and what `load` throws.
+  /// Throws Error for a state that cannot be loaded, and what `load` throws.
   void take(std::span<const std::byte> state, OpenView& view);
 
  private:

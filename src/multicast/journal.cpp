@@ -58,19 +58,19 @@ std::uint64_t Journal::segment_bytes_for(const LogTrim& trim) noexcept {
   return trim.every_bytes == 0 ? kMostSegmentBytes : std::min(kMostSegmentBytes, trim.every_bytes);
 }
 
-/// At opening, and on the worker's thread when it is committed.
+/// Called at opening, and on the worker's thread when a record is committed.
 void Journal::note(const log::Record& record, std::uint64_t chain_before) {
   if (!is(record, Entry::view)) return;
   LoggedView view = read_view(record.payload);
   view.place = {.number = record.number, .chain = chain_before};
   const std::lock_guard lock(mutex_);
-  // What lies there or behind was cut off.
+  // Views from that record on were cut off.
   while (!views_.empty() && views_.back().place.number >= record.number) views_.pop_back();
   if (views_.size() == kMaxLoggedViews) views_.erase(views_.begin());
   views_.push_back(std::move(view));
 }
 
-/// The views before a snapshot's `from`, and whether it holds a state; the state follows.
+/// The payload says whether it has a state, lists the views before `from`, and has the state.
 void Journal::begin_with(const log::Snapshot& snapshot) {
   Reader reader(snapshot.payload);
   reader.u32();  // whether there is a state
@@ -103,7 +103,7 @@ JournalState Journal::read_state(bool live) {
   auto view = state.views.end();
   while (view != state.views.begin()) {
     --view;
-    if (behind > view->place.number + 1) break;  // it has messages
+    if (behind > view->place.number + 1) break;  // the view has messages
     behind = view->place.number;
   }
   state.views.erase(state.views.begin(), view);

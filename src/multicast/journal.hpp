@@ -28,12 +28,12 @@ namespace dunlin::multicast {
 /// The members compare their logs by this when a view begins.
 struct JournalState {
   LogPlace end;
-  LogPlace first = {};              // the oldest record that is there
-  std::vector<LoggedView> views{};  // the last ones
+  LogPlace first = {};              // the log's oldest record
+  std::vector<LoggedView> views{};  // the last views
 };
 
-/// Where a replay begins. Messages that end before `number` are in the state that the log's
-/// snapshot holds, or were given up; the records from `from` on belong to others, in part.
+/// Where a replay begins: messages that end before `number` are in the snapshot's state, or were
+/// given up. Records from `from` on belong to later messages, in part.
 struct ReplayStart {
   std::uint64_t number = 1;
   std::uint64_t from = 1;
@@ -42,30 +42,30 @@ struct ReplayStart {
 
 using JournalReader = log::LogReader;
 
-/// In one poll(): others wait to hear of us. The last record may have more bytes.
+/// The most that one poll() replays, as others wait to hear of us; the last record may have more.
 inline constexpr std::size_t kRecordsAtOnce = 1'000;
 inline constexpr std::size_t kBytesAtOnce = std::size_t{1} << 20;
 
 /// Hands up the messages of a log, some at a time.
 class Replay {
  public:
-  /// All but the first messages.
+  /// Leaves out the first `but_for` messages.
   explicit Replay(log::Log& log, const ReplayStart& start = {}, std::uint64_t but_for = 0);
-  /// At most so many records, or bytes. Returns whether there may be more.
+  /// Reads at most so many records, or bytes. Returns whether there may be more.
   bool step(const std::function<void(const Logged&)>& upcall, std::size_t records,
             std::size_t bytes = kBytesAtOnce);
-  /// The first record of the messages of which it has passed a part; none: it has passed no part.
+  /// The first record of the messages that are incomplete so far; none: there is no such message.
   [[nodiscard]] std::optional<std::uint64_t> first_open() const noexcept {
     return assembler_.first_open();
   }
-  /// Behind the message that was handed up last.
+  /// The position behind the message that was handed up last.
   [[nodiscard]] LogPosition position() const;
 
  private:
   log::LogReader reader_;
   std::uint64_t number_;  // messages that end before it are passed over
   std::uint64_t but_for_;
-  std::uint64_t next_;  // of the records
+  std::uint64_t next_;  // the number of the next record
   Assembler assembler_;
 };
 
@@ -85,19 +85,19 @@ class Journal {
   /// records, and the views from the last one with messages on are enough.
   [[nodiscard]] JournalState read_state(bool live);
   [[nodiscard]] Replay replay(std::uint64_t but_for = 0) { return Replay(log_, start_, but_for); }
-  /// The log's snapshot; none: it has all records.
+  /// The log's snapshot; none: the log has all records.
   [[nodiscard]] std::optional<log::Snapshot> read_snapshot();
-  /// The state that the snapshot holds; none: it holds none, or there is none.
+  /// The state in the snapshot; none: there is no snapshot, or none with a state.
   [[nodiscard]] std::optional<std::vector<std::byte>> read_state_of_user();
   [[nodiscard]] std::unique_ptr<JournalReader> read_from(std::uint64_t number) {
     return std::make_unique<JournalReader>(log_, number);
   }
-  /// Reads also while records wait to be written (LogCursor).
+  /// Begins to read, also while records wait to be written (LogCursor).
   [[nodiscard]] std::unique_ptr<LogCursor> follow_from(LogPosition at) {
     return std::make_unique<LogCursor>(
         log_, std::move(at), [this] { return commit_->may_read(); }, commit_->reader_waits());
   }
-  /// Before the messages that a replay hands up.
+  /// The position before the messages that a replay hands up.
   [[nodiscard]] LogPosition start() const {
     return {.number = start_.number,
             .from = start_.from,
@@ -111,30 +111,30 @@ class Journal {
   // --- appending ---------------------------------------------------------------------------------
   void begin_view(std::uint64_t number, const std::vector<std::string>& members);
   void append(std::uint32_t sender, const Record& record);
-  /// A record of another member's.
+  /// Appends a record of another member.
   void append_again(std::uint32_t kind, std::span<const std::byte> payload) {
     commit_->append(kind, {}, payload);
     bytes_ += payload.size();
   }
-  /// The `from` of the latest snapshot: what lies before it may be gone.
+  /// The `from` of the latest snapshot: earlier records may be gone.
   [[nodiscard]] std::uint64_t least_from() const noexcept { return least_from_; }
-  /// Whether the view in force at that record is one of the last ones: a snapshot names it.
+  /// Whether the view of that record is known, so that a snapshot can name it.
   [[nodiscard]] bool knows_view_of(std::uint64_t number) { return !views_before(number).empty(); }
-  /// A snapshot that stands for all messages which end before `number`; the first record of those
-  /// that do not is `from`, or later. `state`: the user's; none: the messages are given up. Removes
-  /// the files that it makes superfluous. `bytes_behind`: what stays to be replayed.
+  /// Stores a snapshot that stands for all messages that end before `number`; later messages begin
+  /// at `from` or later, and have `bytes_behind` to be replayed. `state`: the user's; none: the
+  /// messages are given up. Removes the files that no restart needs any more.
   void store(std::uint64_t number, std::uint64_t from,
              std::optional<std::span<const std::byte>> state, std::uint64_t bytes_behind);
-  /// Gives up the oldest messages, but so many bytes of the last records stay. Returns how many
-  /// records are given up. Requires settled(). Throws Error if the log holds a state: its member
-  /// replaces that by a newer one.
+  /// Gives up the oldest messages, but keeps so many bytes of the last records. Returns how many
+  /// records are given up. Requires settled(). Throws Error if the log holds a state: the member
+  /// that stored it replaces it by a newer one.
   std::uint64_t give_up(std::uint64_t least_bytes);
   /// Records appended from here on go to a copy of another log, which begins with that log's
-  /// snapshot, if it has one. Until end_copy(), what this log was counts after a crash (LOG-S3).
-  /// Requires settled(). Throws Error for a snapshot that no journal wrote.
+  /// snapshot, if it has one. The old log counts after a crash before end_copy() (LOG-S3). Requires
+  /// settled(). Throws Error for a snapshot that no journal wrote.
   void begin_copy(std::optional<log::Snapshot> snapshot);
   void end_copy() noexcept;
-  /// This log is what it was before. Requires settled(), and copying().
+  /// Goes back to the log before the copy. Requires settled(), and copying().
   void drop_copy();
   [[nodiscard]] bool copying() const noexcept { return commit_->copying(); }
   /// Takes back the last records.
@@ -144,11 +144,11 @@ class Journal {
   [[nodiscard]] bool settled() const noexcept { return commit_->settled(); }
   [[nodiscard]] std::uint64_t next() const noexcept { return commit_->next(); }
   [[nodiscard]] std::uint64_t durable() const noexcept { return commit_->durable(); }
-  /// The bytes of the records that a restart would replay, about.
+  /// About how many bytes of records a restart would replay.
   [[nodiscard]] std::uint64_t bytes_to_replay() const noexcept { return bytes_; }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commit_->commits(); }
   [[nodiscard]] const std::string& failure() const noexcept { return commit_->failure(); }
-  /// A failure of the log, as a sentence that names it.
+  /// The sentence about a failure of the log, with the log's name.
   [[nodiscard]] std::string blame(const std::string& what) const {
     const std::string log = "log '" + name_ + "': ";
     return what.starts_with(log) ? what : log + what;
@@ -163,8 +163,8 @@ class Journal {
 
   std::string name_;
   std::shared_ptr<log::Disk> disk_;
-  std::mutex mutex_;               // of this, which the log's worker changes, too:
-  std::vector<LoggedView> views_;  // the last ones; perhaps also some that have been cut off
+  std::mutex mutex_;               // protects views_, which the log's worker changes, too
+  std::vector<LoggedView> views_;  // the last views; perhaps some that have been cut off, too
   ReplayStart start_;
   std::uint64_t least_from_ = 1;
   std::uint64_t bytes_ = 0;

@@ -5,18 +5,19 @@
 #include <cstdint>
 #include <vector>
 
-/// How far a state that a new member is given reaches into one sender's slots of the view at hand.
+/// How far the state of a new member reaches into one sender's slots of the present view.
 namespace dunlin::multicast {
 
-/// A part but for a last one has an eighth of the ring, so no more of them are not known to all.
+/// Every part of a long message but the last takes an eighth of the ring; so no more than these are
+/// not known to all.
 inline constexpr std::size_t kMaxKnownFragments = 16;
 
 struct Known {
-  std::uint64_t slots = 0;  // all below are in it
-  /// Unordered: of these, the last ones that were parts of messages, but for last parts. Ascending.
+  std::uint64_t slots = 0;  // the state has all below
+  /// Unordered: the last of these slots that had parts of messages, but no last part. Ascending.
   std::vector<std::uint64_t> fragments = {};
 
-  /// How many messages in it end at this slot or later.
+  /// How many messages in the state end at this slot or later.
   [[nodiscard]] std::uint64_t messages_from(std::uint64_t slot) const noexcept {
     if (slot >= slots) return 0;
     return slots - slot -
@@ -24,7 +25,7 @@ struct Known {
              return fragment >= slot && fragment < slots;
            }));
   }
-  /// It reaches as far as the other one besides.
+  /// Makes this reach as far as the other one, too.
   void extend(const Known& other) {
     for (const std::uint64_t fragment : other.fragments)
       if (fragment >= slots) fragments.push_back(fragment);

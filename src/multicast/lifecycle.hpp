@@ -12,9 +12,8 @@ class Lifecycle {
   /// The trim is known; only what it covers is still delivered.
   [[nodiscard]] bool over() const noexcept { return stage_ == Stage::over; }
 
-  /// The view will end: the receipts are final.
+  /// To be called when the view will end: the receipts are final.
   void wedge() noexcept { advance_to(Stage::wedged); }
-  /// The trim is known.
   void end() noexcept { advance_to(Stage::over); }
 
  private:

@@ -11,7 +11,7 @@ namespace dunlin::multicast {
 namespace {
 
 constexpr std::size_t kRingBytes = std::size_t{64} << 10;
-constexpr std::size_t kPartBytes = kRingBytes / 8;  // of a snapshot, in a message
+constexpr std::size_t kPartBytes = kRingBytes / 8;  // the part of a snapshot in a message
 constexpr std::uint64_t kAnew = 0;  // in a plan: the member's log begins with the source's snapshot
 
 void write(Writer& writer, const LogPlace& place) {
@@ -44,7 +44,7 @@ bool is_view(std::uint32_t kind) noexcept {
 SubgroupViewOptions LogAgreement::channel_of(const Subgroup& subgroup) {
   SubgroupViewOptions options{
       .name = subgroup.name,
-      .generation = subgroup.generation() | std::uint64_t{1} << 63,  // beside the view's own
+      .generation = subgroup.generation() | std::uint64_t{1} << 63,  // differs from the view's own
       .members = subgroup.members,
       .senders = {},
       .ring_bytes = kRingBytes};
@@ -75,7 +75,7 @@ std::size_t LogAgreement::poll() {
   try {
     std::size_t done = !begun() && journal_.poll() ? 1 : 0;
     if (stage_ == Stage::reporting && journal_.settled() && journal_.copying()) {
-      journal_.drop_copy();  // of a view that has ended
+      journal_.drop_copy();  // it was made in a view that has ended
       ++done;
     }
     if (stage_ == Stage::reporting && journal_.settled()) done += send_report() ? 1 : 0;
@@ -83,7 +83,7 @@ std::size_t LogAgreement::poll() {
     if (to_announce_) done += announce_if_settled() ? 1 : 0;
     done += view_.poll();
     return done;
-  } catch (const Error& e) {  // the log can be read no more, say
+  } catch (const Error& e) {  // such as a log that cannot be read any more
     refusal_ = journal_.blame(e.what());
     return 1;
   }
@@ -154,7 +154,7 @@ void LogAgreement::take_record(std::span<const std::byte> message) {
   journal_.append_again(kind, payload);
 }
 
-/// Once it is whole, this member's log begins with it.
+/// Once the snapshot is whole, this member's log begins with it.
 void LogAgreement::take_snapshot(std::span<const std::byte> message) {
   Reader reader(message);
   if (!snapshot_) snapshot_.emplace();
@@ -206,7 +206,7 @@ bool LogAgreement::all_are(MemberLog log) const noexcept {
   return std::ranges::all_of(logs_, [&](MemberLog of_member) { return of_member == log; });
 }
 
-/// The rest of this member's log does not count, or this throws Error.
+/// Throws Error if the rest of this member's log counts.
 void LogAgreement::keep_before(std::uint64_t number) {
   ours_.reset();
   const LogReport& own = *reports_[me_];
@@ -214,7 +214,7 @@ void LogAgreement::keep_before(std::uint64_t number) {
   if (number < own.end.number) journal_.cut(own.end.number - number);
 }
 
-/// MC-L7
+/// MC-L7: a log with another history is not cut off.
 void LogAgreement::refuse_to_cut(std::uint64_t number) const {
   throw Error("record " + std::to_string(number) + " and what follows counted, and the log of '" +
               member_.names[source_] +
@@ -262,7 +262,7 @@ void LogAgreement::choose() {
   if (source_ == me_) make_plan();
 }
 
-/// From where on each needs this member's records.
+/// The plan says from where on each member needs this member's records.
 void LogAgreement::make_plan() {
   Writer writer(to_send_);
   writer.u32(static_cast<std::uint32_t>(Kind::plan));
@@ -279,7 +279,7 @@ void LogAgreement::make_plan() {
   reader_ = journal_.read_from(least);
 }
 
-/// As far as there is room. Returns whether anything was sent.
+/// Sends as far as there is room. Returns whether anything was sent.
 bool LogAgreement::send_records() {
   bool any = false;
   while (!to_send_.empty() && view_.send(to_send_) == SendResult::sent) {
@@ -290,7 +290,7 @@ bool LogAgreement::send_records() {
   return any;
 }
 
-/// The snapshot for those that need it, then record by record.
+/// Makes the next message: first of the snapshot, if a member needs it, then record by record.
 void LogAgreement::prepare_next() {
   Writer writer(to_send_);
   if (snapshot_) {
@@ -315,7 +315,7 @@ void LogAgreement::prepare_next() {
   }
 }
 
-/// This member announces that everything it appended is on its disk.
+/// Announces that everything that this member appended is on its disk.
 bool LogAgreement::announce_if_settled() {
   if (!journal_.settled()) return false;
   std::vector<std::byte> message;
@@ -340,8 +340,8 @@ void LogAgreement::take_plan(std::span<const std::byte> message) {
   advance();
 }
 
-/// What this member has of the log that comes. MC-L8: a log that has nothing of it, or nothing that
-/// the source still has, counts until all of the other one is there.
+/// Finds what this member has of the source's log already. MC-L8: a log that shares no record with
+/// what the source still has counts until the whole copy is there.
 void LogAgreement::prepare_for_records(const LogReport& source) {
   const LogReport& own = *reports_[me_];
   if (from_ == kAnew) {

@@ -27,12 +27,12 @@ namespace dunlin::multicast {
 class LogAgreement {
  public:
   struct Member {
-    std::vector<std::string> names;     // of the subgroup's members
-    bool live = false;                  // this one has gone on from an earlier view
+    std::vector<std::string> names;     // the subgroup's members
+    bool live = false;                  // this member has gone on from an earlier view
     std::uint64_t begun = 0;            // the last view in the log that it saw begin; 0: none
     bool by_quorum = false;             // a quorum of the last view's logs suffices (MC-Q1)
     bool may_wait = false;              // further members can come into the subgroup (MC-Q5)
-    std::vector<std::string> given_up;  // whose logs are lost
+    std::vector<std::string> given_up;  // members whose logs are lost
     Past past = {};
   };
   LogAgreement(Fabric& fabric, const Subgroup& subgroup, Journal& journal, Member member);
@@ -40,17 +40,17 @@ class LogAgreement {
   std::size_t poll();
   /// Why no log can be chosen: a sentence; empty as long as all is well.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// Why none can be chosen before further members come, and the next view with them (MC-Q5).
+  /// Why no log can be chosen before a view with further members (MC-Q5); empty: one can.
   [[nodiscard]] const std::string& why_waiting() const noexcept { return why_waiting_; }
   /// Whether all have stored the log that was chosen.
   [[nodiscard]] bool equal() const noexcept { return stage_ >= Stage::equal; }
-  /// Whether this member may go on with that log also if the view never begins.
+  /// Whether this member may go on with the chosen log also if the view never begins.
   [[nodiscard]] bool inherits() const noexcept { return inherits_; }
-  /// The view's record has been appended here. Requires equal().
+  /// To be called when the view's record has been appended here. Requires equal().
   void appended() noexcept;
-  /// Whether all have stored that.
+  /// Whether all have stored the view's record.
   [[nodiscard]] bool begun() const noexcept { return stage_ == Stage::begun; }
-  /// Number of the last view in the log that was chosen.
+  /// The number of the last view in the chosen log.
   [[nodiscard]] std::uint64_t last_view() const noexcept { return last_view_; }
 
   // --- the messages ------------------------------------------------------------------------------
@@ -61,20 +61,20 @@ class LogAgreement {
     end = 4,
     stored = 5,
     begun = 6,
-    snapshot = 7  // a part of it
+    snapshot = 7  // a part of a snapshot
   };
   /// The view of the multicast by which the members of that subgroup talk.
   [[nodiscard]] static SubgroupViewOptions channel_of(const Subgroup& subgroup);
 
  private:
-  /// Each leads to the next, in advance().
+  /// advance() goes from each stage to the next.
   enum class Stage : std::uint8_t {
-    reporting,  // until this member has sent its report,
-    comparing,  // all reports have come, and a source was chosen,
-    planning,   // its plan has come,
-    copying,    // and its records;
-    storing,    // all that lacked some have stored them:
-    equal,      // the logs are equal. All have stored the view's record:
+    reporting,  // this member has yet to send its report
+    comparing,  // it waits for all reports, and chooses a source
+    planning,   // it waits for the source's plan
+    copying,    // it waits for the source's records
+    storing,    // it waits until all members that lacked records have stored them
+    equal,      // the logs are equal; it waits until all have stored the view's record
     begun
   };
   /// The state of a member's log, once there is a plan.
@@ -110,24 +110,24 @@ class LogAgreement {
   std::vector<std::optional<LogReport>> reports_;  // by member
   std::vector<MemberLog> logs_;                    // by member
 
-  // Of the log that was chosen.
+  // The log that was chosen:
   std::uint32_t source_ = 0;
   std::uint64_t last_view_ = 0;
   bool inherits_ = false;
 
-  // The source's own records, and those that others have received of it.
+  // What the source sends; at the other members, what has come from it:
   std::vector<std::byte> to_send_;         // the plan, and then record by record
-  std::optional<log::Snapshot> snapshot_;  // for members that begin anew, too: received so far
+  std::optional<log::Snapshot> snapshot_;  // at a member that begins anew: received so far
   std::size_t snapshot_sent_ = 0;
   std::unique_ptr<JournalReader> reader_;
 
-  // The others'.
+  // At the other members:
   std::uint64_t from_ = 0;               // the first record that this member may lack
   bool begins_anew_ = false;             // it awaits the source's snapshot
-  bool copies_ = false;                  // into a copy beside its log (MC-L8)
-  std::unique_ptr<JournalReader> ours_;  // from there on, as long as it is what comes
+  bool copies_ = false;                  // it stores records in a copy beside its log (MC-L8)
+  std::unique_ptr<JournalReader> ours_;  // from `from_` on, as long as the source's are equal
 
-  std::optional<Kind> to_announce_;  // once everything is on this member's disk
+  std::optional<Kind> to_announce_;  // to be sent once everything is on this member's disk
   SubgroupView view_;
 };
 

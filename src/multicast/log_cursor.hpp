@@ -21,7 +21,7 @@ namespace dunlin::multicast {
 ///         if (const auto message = cursor->next(end, budget)) use(*message);
 class LogCursor {
  public:
-  /// Of one step; next() takes from it what it reads.
+  /// What one step may read; next() subtracts what it has read.
   struct Budget {
     std::size_t records = 0;
     std::size_t bytes = 0;
@@ -29,8 +29,8 @@ class LogCursor {
   };
   enum class Step : std::uint8_t {
     ready,
-    busy,    // the disk has the log: again in the next poll
-    trimmed  // the next record is gone: first() is the oldest that is there
+    busy,    // the disk has the log: ask again in the next poll
+    trimmed  // the next record is gone: first() is the oldest record
   };
   /// `may_read`: whether no commit is under way, which is asked in each step; if one is, `waits`
   /// keeps another one from beginning (GroupCommit).
@@ -44,15 +44,15 @@ class LogCursor {
   /// the next poll, or pauses: commits wait for it.
   [[nodiscard]] Step begin_step();
   void pause() noexcept { *waits_ = false; }
-  /// The next message that ends before the record `end`, which must be below all that was not
-  /// delivered; valid until the next call. None if there is none, or if the budget is used up.
-  /// Throws Error for a record that is damaged by now.
+  /// The next message that ends before the record `end`; valid until the next call. All records
+  /// below `end` must have been delivered. None if there is no such message, or the budget is used
+  /// up. Throws Error for a damaged record.
   [[nodiscard]] std::optional<Logged> next(std::uint64_t end, Budget& budget);
-  /// Of the next record.
+  /// The number of the next record.
   [[nodiscard]] std::uint64_t number() const noexcept { return reader_.number(); }
-  /// Whether it has found where it begins: up to then it passes over records of a file.
+  /// Whether it has found its first record; before, it passes over records of a file.
   [[nodiscard]] bool under_way() const noexcept { return under_way_; }
-  /// Of the oldest record in the log. In a step.
+  /// The number of the oldest record in the log. To be called in a step.
   [[nodiscard]] std::uint64_t first() const noexcept { return reader_.first(); }
 
  private:

@@ -42,7 +42,7 @@ std::size_t LogStage::note_own() {
   } else if (journal_.durable() >= committing_.records) {
     reached = committing_.number;
   }
-  // The commit that has just begun covers what had been appended before.
+  // The commit that has just begun covers all that was appended before.
   if (journal_.commits() != commits) committing_ = {.records = journal_.next(), .number = logged_};
   if (reached <= persisted_) return news ? 1 : 0;
   persisted_ = reached;

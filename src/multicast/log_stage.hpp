@@ -24,17 +24,17 @@ class LogStage {
   void note_others() noexcept;
   /// Asks the disk how far the own log is. Returns whether there was news.
   std::size_t note_own();
-  /// Appends what has become stable, in the order of sequence numbers: so all members' logs are the
-  /// same as far as they go. Returns how much was done.
+  /// Appends what has become stable, in the order of sequence numbers: so members' logs are equal
+  /// as far as they go. Returns how much was done.
   std::size_t append_stable();
 
-  /// The lowest sequence number that is not in the own log, on the disk,
+  /// The lowest sequence number that is not on the disk in the own log,
   [[nodiscard]] std::uint64_t persisted() const noexcept { return persisted_; }
   /// and how many slots of each sender are below it.
   [[nodiscard]] std::span<const std::uint64_t> persisted_slots() const noexcept {
     return persisted_slots_;
   }
-  /// Whether others, which know only of `published`, may wait to hear of it.
+  /// Whether others, which know only of `published`, may wait to hear of persisted().
   [[nodiscard]] bool worth_publishing(std::uint64_t published) const noexcept;
   /// Below this sequence number, every message is in the logs of all members.
   [[nodiscard]] std::uint64_t deliverable() const noexcept;
@@ -45,7 +45,7 @@ class LogStage {
 
  private:
   struct Source {
-    RingCursor cursor;  // behind what is in the log
+    RingCursor cursor;  // behind the last record that was appended
     std::uint64_t next_slot = kNoSlot;
   };
   struct Next {
@@ -53,8 +53,8 @@ class LogStage {
     std::uint64_t number = kNoSlot;
   };
   struct Committing {
-    std::uint64_t records = 0;  // once the log has so many,
-    std::uint64_t number = 0;   // everything below this number is in it
+    std::uint64_t records = 0;  // once the log has so many records,
+    std::uint64_t number = 0;   // it has everything below this number
   };
 
   [[nodiscard]] Next next_to_append() noexcept;

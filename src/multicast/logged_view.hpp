@@ -12,12 +12,12 @@ namespace dunlin::multicast {
 
 /// Kinds of records.
 enum class Entry : std::uint32_t {
-  view = 1,     // number, how many members; of each: length of its name, and the name
-  message = 2,  // whose: place in the view's members; slot; what the sender's record had
-  fragment = 3  // likewise; the sender's next one goes on with the message
+  view = 1,     // number, how many members; for each: length of its name, and the name
+  message = 2,  // MessageHead; the bytes of the sender's record
+  fragment = 3  // as `message`; the sender's next record goes on with the message
 };
 
-/// In front of a message's bytes.
+/// The head of a message's record. `sender` is an index into the view's members.
 struct MessageHead {
   std::uint64_t slot;
   std::uint64_t sender;
@@ -28,7 +28,7 @@ struct MessageHead {
 }
 /// Throws Error if the bytes were too few.
 void check(const Reader& reader);
-/// Throw Error.
+/// Both throw Error.
 [[nodiscard]] LoggedView read_view(Reader& reader);
 [[nodiscard]] LoggedView read_view(std::span<const std::byte> payload);
 void write_view(Writer& writer, const LoggedView& view);

@@ -9,19 +9,19 @@
 #include "multicast/ring.hpp"
 
 /// Messages of several records: the sender's copies, and the fragments that a receiver has put
-/// together. Beside the data path: these may allocate.
+/// together. They are not on the data path, and may allocate.
 namespace dunlin::multicast {
 
-/// A sender keeps a long message whole until all have it, as its first records may be written over
-/// by then, and the view may end before its last one counts. Records are made of the last of them
-/// as there is room.
+/// The long messages that a sender keeps whole until all have them: the first records of one may be
+/// written over by then, and the view may end before its last record counts. Records are made of
+/// the last message as there is room.
 class SentLong {
  public:
   struct Message {
     std::vector<std::byte> bytes;
     std::size_t fed = 0;  // bytes that are in records
     std::uint64_t first_slot = kNoSlot;
-    std::uint64_t last_slot = kNoSlot;  // kNoSlot: some are not in records yet
+    std::uint64_t last_slot = kNoSlot;  // kNoSlot: some bytes are not in records yet
   };
 
   [[nodiscard]] bool feeding() const noexcept {
@@ -40,14 +40,14 @@ class SentLong {
   std::deque<Message> messages_;
 };
 
-/// A receiver's part of one, by sender.
+/// The part of a sender's long message that has come to a receiver.
 class Reassembly {
  public:
   [[nodiscard]] bool open() const noexcept { return open_; }
-  /// Whether a message was completed, and has not been let go of.
+  /// Whether a message is complete, and let_go() has not been called.
   [[nodiscard]] bool held() const noexcept { return held_; }
 
-  /// Returns whether that was the last part. Requires that none is held.
+  /// Returns whether that was the last part. Requires that no message is held.
   bool add(const Record& fragment) {
     if (bytes_.size() + fragment.message.size() <= kMaxCastBytes)  // or a peer has spoilt its ring
       bytes_.insert(bytes_.end(), fragment.message.begin(), fragment.message.end());
@@ -63,7 +63,7 @@ class Reassembly {
     held_ = false;
   }
 
-  /// How many slots from `slot` on were of parts but for a last one.
+  /// How many slots from `slot` on had parts of messages, but no last part.
   [[nodiscard]] std::uint64_t fragments_from(std::uint64_t slot) const noexcept {
     std::uint64_t fragments = 0;
     for (const std::uint64_t fragment : unfinished_slots_) fragments += fragment >= slot ? 1 : 0;
@@ -72,7 +72,7 @@ class Reassembly {
   [[nodiscard]] const std::deque<std::uint64_t>& unfinished_slots() const noexcept {
     return unfinished_slots_;
   }
-  /// Turns that all members have delivered are not asked for.
+  /// Nobody asks for slots that all members have delivered.
   void forget_fragments_below(std::uint64_t slot) noexcept {
     while (!unfinished_slots_.empty() && unfinished_slots_.front() < slot)
       unfinished_slots_.pop_front();

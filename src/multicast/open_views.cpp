@@ -29,7 +29,7 @@ OpenView& OpenViews::open(OpenView view) {
   return views_.emplace_back(std::move(view));
 }
 
-/// A message that comes again does so in the next view, or in one after it.
+/// A message that comes again comes in the next view, or in a later one.
 void OpenViews::drop_oldest() {
   OpenView& oldest = views_.front();
   dropped_ += oldest.view->counters();

@@ -21,22 +21,22 @@ namespace dunlin::multicast {
 
 struct OpenView {
   Subgroup subgroup;
-  std::vector<std::string> names;  // of its members
+  std::vector<std::string> names;  // the members' names
   std::unique_ptr<SubgroupView> view;
-  std::vector<Known> had = {};     // by member: what the state that was taken in this view holds
-  DeliveredBefore before = {};     // of what comes in it
-  std::uint64_t first_record = 0;  // durable, when it has ended: number of its first message's
-  DeliveredBefore beyond = {};  // when it has ended: what was delivered and comes again in the next
+  std::vector<Known> had = {};     // by member: what the state that was taken in this view has
+  DeliveredBefore before = {};     // what comes in this view, and was delivered in an earlier one
+  std::uint64_t first_record = 0;  // durable, once it has ended: number of its first message
+  DeliveredBefore beyond = {};     // once it has ended: what was delivered, and will come again
 
-  /// Whether a message of it was delivered before, or is in the state. To be asked once of each.
+  /// Whether a message was delivered before, or is in the state. To be asked once for each message.
   [[nodiscard]] bool delivered_before(const Delivery& delivery);
   [[nodiscard]] bool nothing_delivered_before() const noexcept {
     return before.nothing() && had.empty();
   }
-  /// `ahead`: how many messages of each sender were delivered beyond its trim.
+  /// `ahead`: how many messages of each sender were delivered beyond the view's trim.
   void add_beyond(std::span<const std::uint64_t> ahead);
-  /// Unordered, likewise: messages that the state held beyond the trim, and that were never
-  /// received here, will come again, too.
+  /// Unordered: adds messages that the state had beyond the trim, and that were never received
+  /// here: they will come again, too.
   void add_state_beyond(std::span<const std::uint64_t> trim);
 
   [[nodiscard]] Rank rank_of_sender(std::size_t sender_rank) const {
@@ -48,7 +48,7 @@ class OpenViews {
  public:
   [[nodiscard]] bool empty() const noexcept { return views_.empty(); }
   [[nodiscard]] std::size_t size() const noexcept { return views_.size(); }
-  /// Of these there must be one.
+  /// These four require that there is a view.
   [[nodiscard]] OpenView& oldest() noexcept { return views_.front(); }
   [[nodiscard]] const OpenView& oldest() const noexcept { return views_.front(); }
   [[nodiscard]] OpenView& present() noexcept { return views_.back(); }
@@ -58,18 +58,18 @@ class OpenViews {
   void drop_oldest();
   void drop_all();
 
-  /// That of the oldest one, or nobody's.
+  /// The oldest view's subgroup, or an empty one.
   [[nodiscard]] const Subgroup& subgroup() const noexcept {
     return views_.empty() ? none_ : views_.front().subgroup;
   }
-  /// Of these and all that were dropped.
+  /// The sum over these views and all that were dropped.
   [[nodiscard]] Counters counters() const noexcept;
   void each_table(const std::function<void(const TableCore&)>& look) const;
 
  private:
   std::deque<OpenView> views_;
   Counters dropped_;
-  DeliveredBefore of_dropped_;  // which comes again in the view that is opened next
+  DeliveredBefore of_dropped_;  // comes again in the view that is opened next
   Subgroup none_;
 };
 

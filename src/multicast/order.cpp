@@ -13,7 +13,7 @@ std::uint64_t next_message(std::uint64_t from, std::optional<std::size_t> except
   std::uint64_t lowest = UINT64_MAX;
   for (std::size_t s = 0; s < senders; ++s) {
     std::uint64_t slot = round + (s < within ? 1 : 0);
-    // Known slots from `real` on are nulls, and so are all of `except`'s, as far as this goes.
+    // Known slots from `real` on are nulls, and all slots of `except` count as nulls.
     if (slot >= real[s] || s == except) slot = std::max(slot, taken[s]);
     lowest = std::min(lowest, sequence_of(slot, s, senders));
   }

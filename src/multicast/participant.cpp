@@ -25,7 +25,7 @@ using multicast::SubgroupView;
 
 namespace {
 
-/// After so many polls that found nothing, while the user asked for nothing, a participant rests.
+/// A participant rests after so many polls that found nothing, while the user asked for nothing.
 constexpr std::uint64_t kFruitlessUntilRest = 64;
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 
@@ -81,7 +81,7 @@ Multicast::Participant::~Participant() {
   if (log_) log_->end();
 }
 
-/// The members' options are compared before any of their memory is: GRP-D2.
+/// GRP-D2: members compare their options before they connect any memory.
 void Multicast::Participant::join(SubgroupJoin join) {
   if (options_.log_quorum) {
     if (join.founders.empty())
@@ -142,7 +142,7 @@ void Multicast::Participant::begin(Fabric& fabric, const Subgroup& subgroup) {
   }
   present().hold(state_.awaited());
   if (const MembersHandler handler = members_handler_)
-    upcall_.call_and_keep([&] { handler(subgroup); });  // comes out of the next poll()
+    upcall_.call_and_keep([&] { handler(subgroup); });  // the next poll() throws its exception
   resending_.send_in(present());
 }
 
@@ -201,7 +201,7 @@ std::string Multicast::Participant::why_ended_by_leaves() const {
          "(log_quorum), so the subgroup has ended: start a quorum of its members to begin it again";
 }
 
-/// MC-Q2
+/// MC-Q2: only a quorum of the view's members goes on.
 bool Multicast::Participant::may_go_on(std::span<const Rank> staying) const {
   if (!options_.log_quorum || !log_->begun()) return true;
   const std::vector<Rank>& members = views_.present().subgroup.members;
@@ -230,7 +230,7 @@ void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
   upcall_.throw_kept();
 }
 
-/// With members that differ nothing would ever be delivered.
+/// Nothing would ever be delivered beside members with other options.
 void Multicast::Participant::leave_because_of_options() {
   try {
     present().check();
@@ -249,7 +249,7 @@ void Multicast::Participant::leave_if(const std::string& failure) {
 }
 
 void Multicast::Participant::give_up(const std::string& why) {
-  hand_over_until_ns_ = 1;  // what could not be agreed on so far never will be
+  hand_over_until_ns_ = 1;  // the time is up: what was not agreed on so far never will be
   if (!at_run_time_) return group_.leave();
   group_.detach_subgroup(*this);
   left(why);
@@ -268,7 +268,7 @@ std::optional<std::vector<std::byte>> Multicast::Participant::give_state() {
   const bool all_handed_up = present().handed_up().has_value();
   present().find_one_by_one(!all_handed_up);
   if (!all_handed_up) return std::nullopt;
-  if (log_ && !log_->ever_begun()) return std::nullopt;  // what the log holds is a part of it
+  if (log_ && !log_->ever_begun()) return std::nullopt;  // the log's messages belong to the state
   return state_.give(views_.present());
 }
 
@@ -288,7 +288,7 @@ void Multicast::Participant::take_state(std::span<const std::byte> state) {
 
 // --- sending -------------------------------------------------------------------------------------
 
-/// While send() can take nothing, although there may be room.
+/// Why send() can take nothing, although there may be room.
 SendResult Multicast::Participant::why_not_send() const noexcept {
   if (group_.ended() || has_left_ || leaving_) return SendResult::ended;
   if (views_.empty()) return SendResult::wedged;
@@ -305,7 +305,7 @@ bool Multicast::Participant::acknowledged() {
   return views_.empty() || present().over() || present().handed_over();
 }
 
-/// As nothing more is sent, what was acknowledged once stays so (MC-O8).
+/// As nothing more is sent, what was acknowledged once stays acknowledged (MC-O8).
 bool Multicast::Participant::hand_over() {
   leaving_ = true;
   if (has_left_ || handed_over_) return true;
@@ -317,7 +317,7 @@ bool Multicast::Participant::hand_over() {
   return handed_over_;
 }
 
-/// What the others need of this member; it hands up nothing.
+/// Does what the others need of this member; hands up nothing.
 std::size_t Multicast::Participant::poll_for_others() {
   std::size_t done = 0;
   if (log_) {
@@ -330,14 +330,14 @@ std::size_t Multicast::Participant::poll_for_others() {
   return done;
 }
 
-/// The group is not polled: that would call handlers, and what they use may be gone already. So
-/// this ends when a view does.
+/// Does not poll the group, whose handlers may use what is gone already; so it ends with the view.
 bool Multicast::Participant::hand_over_at_end(std::uint32_t timeout_ms) noexcept {
   const bool works = !views_.empty() && !has_left_ && present().open() && !upcall_.running() &&
                      !delivers_no_more_ && process_ == getpid();
   if (!works) return acknowledged();
   Fabric& fabric = present().fabric();
-  if (fabric.cpu_costs() != nullptr || fabric.in_handler()) return acknowledged();  // time stands
+  // Waiting is impossible on a simulated node, whose time stands, and in a handler of the fabric.
+  if (fabric.cpu_costs() != nullptr || fabric.in_handler()) return acknowledged();
   delivers_no_more_ = true;
   if (log_) log_->skip_replay();
   try {
@@ -349,7 +349,7 @@ bool Multicast::Participant::hand_over_at_end(std::uint32_t timeout_ms) noexcept
       if (!poll()) static_cast<void>(sleep_unless(poll, collect, until_ns - now_ns));
     }
   } catch (...) {
-    return false;  // a log that fails: the others have no more than they have
+    return false;  // the log has failed
   }
   return acknowledged();
 }
@@ -361,7 +361,7 @@ void Multicast::Participant::hand_up(std::span<const Delivery> batch) {
   OpenView& view = views_.present();
   if (view.nothing_delivered_before() && !state_.awaited()) [[likely]]
     return upcall_.call(batch);
-  if (state_.awaited()) return;  // the view ends; the state of the next one holds it all
+  if (state_.awaited()) return;  // the view ends; the next view's state has all of this
   std::vector<Delivery> rest;
   for (const Delivery& delivery : batch)
     if (!view.delivered_before(delivery)) rest.push_back(delivery);

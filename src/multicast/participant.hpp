@@ -20,8 +20,7 @@
 #include "multicast/resending.hpp"
 
 /// Does the work of a Multicast in its group: it opens a SubgroupView in each view, ends it, and
-/// carries over from one to the next what must not be lost or repeated. It decides what comes in
-/// which order; each of its parts has one of these tasks.
+/// carries over to the next view what must not be lost or repeated.
 namespace dunlin {
 
 class Multicast::Participant final : public SubgroupParticipant {
@@ -50,7 +49,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   void left(const std::string& why) override;
   [[nodiscard]] bool hand_over() override;
 
-  /// This one is in a subgroup that comes and goes at run time. Throws Error.
+  /// Asks to be in a subgroup that comes and goes at run time. Throws Error.
   void join(SubgroupJoin join);
 
   // --- what the user asks for, and the group, too ------------------------------------------------
@@ -94,16 +93,16 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::JoinerState state_;
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
-  bool at_run_time_ = false;              // the subgroup came so
-  bool leaving_ = false;                  // and takes nothing more to send
-  std::uint64_t hand_over_until_ns_ = 0;  // 0: nobody has asked for it
-  bool handed_over_ = false;              // or that time was up
+  bool at_run_time_ = false;              // the subgroup came at run time
+  bool leaving_ = false;                  // this member leaves, and takes nothing more to send
+  std::uint64_t hand_over_until_ns_ = 0;  // 0: hand_over() was not called yet
+  bool handed_over_ = false;              // true also if the time was up
   bool delivers_no_more_ = false;
   bool has_left_ = false;
-  bool without_quorum_ = false;    // of the view that has ended (MC-Q2)
+  bool without_quorum_ = false;    // no quorum of the view that has ended goes on (MC-Q2)
   std::vector<std::string> gone_;  // members of that view that did not go on
   std::string why_left_;
-  bool next_found_ = false;            // a message, since the last poll()
+  bool next_found_ = false;            // next() has found a message since the last poll()
   std::uint64_t fruitless_polls_ = 0;  // in a row, while the user asked for nothing
 };
 

@@ -70,8 +70,8 @@ std::vector<std::string> Multicast::log_notices() const {
   return log ? log->journal().notices() : std::vector<std::string>();
 }
 
-/// Unless messages were given to this member and not taken, or have yet to come that are in the
-/// state it was given.
+/// Waits while next() has yet to return messages, or messages have yet to come that are in the
+/// state that this member was given.
 void Multicast::Participant::trim_log() {
   if (views_.size() != 1 || state_.awaited() || !present().handed_up()) return;
   const OpenView& view = views_.present();

@@ -41,7 +41,7 @@ Receipts::News Receipts::poll() noexcept {
   return {.done = 1, .ordered_slots = true};
 }
 
-/// `sent` first, and then `real`: so of each slot below `sent` it is known whether it is a null.
+/// Reads `sent` before `real`, and so knows of each slot below `sent` whether it is a null.
 inline bool Receipts::note_slots(const ViewMemory& memory, std::size_t sender_rank) noexcept {
   const SubgroupViewOptions& options = memory.options();
   const std::size_t member = options.senders[sender_rank];
@@ -65,12 +65,12 @@ inline void Receipts::note_receipts(const ViewMemory& memory) noexcept {
   }
 }
 
-/// Before this member says that it has received it, or the sender could replace it.
+/// Called before this member says that it has the words, as the sender may replace them then.
 void Receipts::keep_inlined(std::size_t sender_rank, std::size_t member) noexcept {
   Inlined& inlined = inlined_[sender_rank];
   const std::uint64_t which = memory_.seen(member, row::kInlinedAt);
   if (which == inlined.which) return;
-  if (inlined.kept) [[unlikely]]  // nothing is delivered for the time being
+  if (inlined.kept) [[unlikely]]  // the deliverer does not store them, as nothing is delivered now
     store_inlined(sender_rank);
   inlined.which = which;
   inlined.kept = true;
@@ -84,7 +84,7 @@ void Receipts::store_inlined(std::size_t sender_rank) noexcept {
   const RingShape ring = memory_.ring_of(sender_rank);
   const std::size_t place = ring.place(inlined.which) / kWordBytes * kWordBytes;
   const std::size_t words = inlined.which % kWordBytes;
-  // A ring, and a line, that a peer has spoilt (MC-R3).
+  // A peer may have spoilt its line (MC-R3).
   if (words > row::kMaxInlinedWords || ring.bytes - place < words * kWordBytes) return;
   std::memcpy(ring.memory + place, inlined.words.data(), words * kWordBytes);
 }

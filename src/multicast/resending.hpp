@@ -11,16 +11,16 @@
 
 namespace dunlin::multicast {
 
-/// Own messages that were accepted in a view whose trim does not cover them. They are the first
-/// that this member sends in the next view (MC-O4); send() has no room until they are all sent.
+/// Own messages that were accepted in a view whose trim does not cover them. This member sends them
+/// first in the next view (MC-O4); send() has no room until they are all sent.
 class Resending {
  public:
   [[nodiscard]] bool pending() const noexcept { return !messages_.empty(); }
-  /// A view has ended. Those that it sent come before those that it still had to send.
+  /// Adds the messages of a view that has ended, before those that it still had to send.
   void add(std::vector<std::vector<std::byte>> messages);
-  /// As many as there is room for.
+  /// Sends as many as there is room for.
   void send_in(SubgroupView& view);
-  /// Counts each message once, in whichever view it was sent last.
+  /// Subtracts the messages that were sent again, so that each counts once.
   void take_from(Counters& counters) const noexcept;
 
  private:

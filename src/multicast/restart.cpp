@@ -33,14 +33,14 @@ constexpr const char* kHowToGiveUp =
 /// An empty log proves nothing: it may have been emptied, or be on a new disk.
 [[nodiscard]] bool is_empty(const LogReport& report) noexcept { return report.views.empty(); }
 
-/// Whether something may have been delivered in it: then all its members have its record.
+/// Whether something may have been delivered in the view: then all its members have its record.
 [[nodiscard]] bool was_in_all(const LoggedView& view, Reports reports) {
   return std::ranges::all_of(reports, [&](const LogReport& report) {
     return is_empty(report) || !has(view.members, report.member) || has(report, view);
   });
 }
 
-/// The last such view of a log; none: null.
+/// The last view of a log for which was_in_all() holds; null: there is none.
 [[nodiscard]] const LoggedView* last_view_in_all(const LogReport& report, Reports reports) {
   for (auto view = report.views.rbegin(); view != report.views.rend(); ++view)
     if (was_in_all(*view, reports)) return &*view;
@@ -52,7 +52,7 @@ constexpr const char* kHowToGiveUp =
                              [&](const LogReport& report) { return has(report.given_up, member); });
 }
 
-/// Whether a message is behind its record.
+/// Whether messages follow the view's record.
 [[nodiscard]] bool has_messages(std::vector<LoggedView>::const_iterator view,
                                 const LogReport& report) {
   const auto next = std::next(view);
@@ -60,8 +60,8 @@ constexpr const char* kHowToGiveUp =
   return behind > view->place.number + 1;
 }
 
-/// A member of a view in a log had stored all records before that view, and the view's own record
-/// if anything happened in it.
+/// Whether a report shows that `member` has had a log: a member of a view has stored all records
+/// before that view, and the view's own record if anything happened in it.
 [[nodiscard]] bool shows_a_log_of(const std::string& member, const LogReport& report) {
   for (auto view = report.views.begin(); view != report.views.end(); ++view)
     if (has(view->members, member) && (view->place.number > 1 || has_messages(view, report)))
@@ -87,7 +87,7 @@ constexpr const char* kHowToGiveUp =
   return names;
 }
 
-/// With this log, a view after the last one that counts may count later: its members must know.
+/// The members that must know of this log: a view after the last one that counts may count later.
 [[nodiscard]] std::vector<std::string> heirs_of(const LogReport& source, const LoggedView& last) {
   std::vector<std::string> heirs = last.members;
   for (const LoggedView& view : source.views)
@@ -96,7 +96,7 @@ constexpr const char* kHowToGiveUp =
   return heirs;
 }
 
-/// Of two views that exclude each other, the log of a member of one would tell which of them began.
+/// A member whose log is empty, and would tell which of two views that exclude each other began.
 [[nodiscard]] std::string empty_in_dispute(const LogReport& source, const LoggedView& last,
                                            Reports reports) {
   for (const LogReport& report : reports)
@@ -145,7 +145,7 @@ LogChoice choose_log(Reports reports) {
     return choice;
   }
   const LoggedView* last = last_view_in_all(*best, reports);
-  if (last == nullptr) last = &best->views.front();  // the very first one, in vain
+  if (last == nullptr) last = &best->views.front();  // the very first view, which never began
   choice.heirs = heirs_of(*best, *last);
   const std::string absent = missing(*last, reports);
   if (!absent.empty())
@@ -167,7 +167,7 @@ LogChoice choose_log(Reports reports) {
 
 namespace {
 
-/// What all reports together say of the views that may have begun.
+/// What all reports together say about the views that may have begun.
 class QuorumView {
  public:
   explicit QuorumView(Reports reports) : reports_(reports) {
@@ -184,13 +184,13 @@ class QuorumView {
       if (may_have_begun(*view, report)) return &*view;
     return nullptr;
   }
-  /// The first such view of the log that was chosen of which no quorum is here; none: null.
+  /// The first view of the chosen log that may have begun and has no quorum here; null: none.
   [[nodiscard]] const LoggedView* without_quorum(const LogReport& source) const {
     for (const LoggedView& view : source.views)
       if (may_have_begun(view, source) && !has_quorum(view)) return &view;
     return nullptr;
   }
-  /// A view that excludes those of that log, and may have begun instead; none: null.
+  /// A view that excludes the chosen log's views, and may have begun instead; null: none.
   [[nodiscard]] const LoggedView* in_dispute(const LogReport& source) const {
     for (const LogReport& report : reports_)
       for (const LoggedView& view : report.views)
@@ -199,8 +199,8 @@ class QuorumView {
   }
 
  private:
-  /// Views that began are one chain. So a later one has the last that is proved to have begun in
-  /// its log; and all its own members have its record.
+  /// Views that began are one chain: so a later one's log has the last view that certainly began,
+  /// and all its own members have its record.
   [[nodiscard]] bool may_have_begun(const LoggedView& view, const LogReport& report) const {
     if (proved_ != nullptr && (view.number < proved_->number || !has(report, *proved_)))
       return false;
@@ -232,7 +232,7 @@ LogChoice choose_log_by_quorum(Reports reports) {
   const auto best = std::ranges::max_element(reports, {}, rank);
   const LoggedView* const last = views.last_of(*best);
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
-  if (last == nullptr) {  // no view began: the other rule says whether this is a first one
+  if (last == nullptr) {  // no view began: the other rule says whether this is the first one
     choice = choose_log(reports);
     choice.heirs.clear();
     choice.others_may_help = true;
@@ -261,13 +261,12 @@ LogChoice choose_log_by_quorum(Reports reports) {
 std::uint64_t common_prefix_end(const LogReport& source, const LogReport& member,
                                 const std::function<std::uint64_t(std::uint64_t)>& chain_before) {
   const auto shared = [&](const LogPlace& place) {
-    if (place.number < source.first.number)  // its record is gone
+    if (place.number < source.first.number)  // the source has trimmed its record
       return std::ranges::find(source.views, place, &LoggedView::place) != source.views.end();
     return place.number <= source.end.number && chain_before(place.number) == place.chain;
   };
   if (shared(member.end)) return member.end.number;
-  // Trimmed records had been delivered: all logs of the history have them, also where none of the
-  // member's views begins behind it.
+  // All logs of the history have the records that were trimmed, because these had been delivered.
   const std::uint64_t least = shared(member.first) ? member.first.number : 1;
   for (auto view = member.views.rbegin(); view != member.views.rend(); ++view)
     if (shared(view->place)) return std::max(least, view->place.number);

@@ -6,7 +6,7 @@
 namespace dunlin::multicast {
 
 std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
-  // No ring holds more of them, but one that a peer has spoilt (MC-R3).
+  // A ring has no more records than this, unless a peer has spoilt it (MC-R3).
   for (std::size_t left = shape_.bytes / kWordBytes; left > 0 && slots_ < real; --left) {
     const std::size_t place = shape_.place(position_);
     header_ = RecordHeader::load(shape_.memory + place);
@@ -65,7 +65,7 @@ std::uint64_t RingWriter::pass_to(std::uint64_t slot) noexcept {
   return taken_ - before;
 }
 
-/// A record counts at most 2^32 - 1 nulls before it: these are more.
+/// Writes a record of nulls only, as a record counts at most 2^32 - 1 nulls before it.
 void RingWriter::write_nulls() noexcept {
   DUNLIN_ASSERT(!prepared_, "MC-R1: nothing is written between prepare() and commit()");
   RecordHeader{RecordHeader::kOnlyNulls, static_cast<std::uint32_t>(taken_ - real_)}.store(

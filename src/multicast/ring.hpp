@@ -7,8 +7,8 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-/// A sender's ring of records, and the slots that they belong to: pure, on memory that somebody
-/// else carries to the readers. docs/multicast.md ("Memory") gives the bytes. One thread at a time.
+/// A sender's ring of records, and the slots that they belong to. Pure: the caller carries the
+/// memory to the readers. docs/multicast.md ("Memory") gives the bytes. One thread at a time.
 ///
 ///     RingWriter writer({memory, 1 << 20});
 ///     if (std::byte* at = writer.prepare(5)) {
@@ -40,7 +40,7 @@ struct RingShape {
     const std::size_t all = used + kWordBytes;
     return all < slot_bytes ? slot_bytes : all;
   }
-  /// Of a record's message: the record takes at most a quarter of the ring.
+  /// The longest message of a record: the record takes at most a quarter of the ring.
   [[nodiscard]] std::size_t most_message_bytes() const noexcept { return bytes / 4 - kWordBytes; }
   [[nodiscard]] std::size_t place(std::uint64_t position) const noexcept {
     return static_cast<std::size_t>(position) & (bytes - 1);
@@ -50,7 +50,7 @@ struct RingShape {
 /// The first word of a record.
 struct RecordHeader {
   static constexpr std::uint32_t kContinues = 0x8000'0000;
-  static constexpr std::uint32_t kSkip = 0xffff'ffff;       // go on at the ring's beginning
+  static constexpr std::uint32_t kSkip = 0xffff'ffff;       // the reader goes on at the beginning
   static constexpr std::uint32_t kOnlyNulls = 0xffff'fffe;  // no message and no slot of its own
 
   std::uint32_t length;
@@ -83,8 +83,8 @@ class RingCursor {
                       std::uint64_t records = 0) noexcept
       : shape_(shape), position_(position), slots_(slots), records_(records) {}
 
-  /// The slot of the next record, if the sender's slots below `real` are all in the ring: those
-  /// between slots() and it are nulls. kNoSlot: there is none.
+  /// The slot of the next record, if the sender's slots below `real` are all in the ring; slots
+  /// from slots() up to it are nulls. kNoSlot: there is no record.
   [[nodiscard]] std::uint64_t next(std::uint64_t real) noexcept {
     if (slots_ >= real) return kNoSlot;
     header_ = RecordHeader::load(shape_.memory + shape_.place(position_));
@@ -92,12 +92,12 @@ class RingCursor {
       return slots_ + header_.nulls;
     return pass_to_record(real);
   }
-  /// The record that next() has found; the cursor is behind it then.
+  /// Takes the record that next() has found; the cursor is behind it then.
   Record take() noexcept {
     const std::size_t place = shape_.place(position_);
     std::size_t length = header_.length & ~RecordHeader::kContinues;
     const std::size_t room = shape_.bytes - place - kWordBytes;
-    if (length > room) [[unlikely]]  // MC-R3: a peer has spoilt it
+    if (length > room) [[unlikely]]  // MC-R3: a peer has spoilt the length
       length = room;
     const std::uint64_t slot = slots_ + header_.nulls;
     slots_ = slot + 1;
@@ -117,7 +117,7 @@ class RingCursor {
   std::uint64_t pass_to_record(std::uint64_t real) noexcept;
 
   RingShape shape_;
-  RecordHeader header_{};  // of the record that next() has found
+  RecordHeader header_{};  // belongs to the record that next() has found
   std::uint64_t position_ = 0;
   std::uint64_t slots_ = 0;
   std::uint64_t records_ = 0;
@@ -126,19 +126,19 @@ class RingCursor {
 /// Builds records, takes slots, and knows what is still in use.
 class RingWriter {
  public:
-  /// Of at most `window` records in use (0: as many as there is room for).
+  /// Keeps at most `window` records in use (0: as many as there is room for).
   explicit RingWriter(RingShape shape, std::uint32_t window = 0) noexcept
       : shape_(shape), window_(window), tail_(shape) {}
 
   /// Where to build a message; null if there is no room. A later call replaces it.
   [[nodiscard]] std::byte* prepare(std::size_t message_bytes) noexcept;
   [[nodiscard]] bool prepared() const noexcept { return prepared_.has_value(); }
-  /// The prepared message takes the next slot. Returns its bytes.
+  /// Gives the prepared message the next slot. Returns its bytes.
   std::size_t commit(bool continues = false) noexcept;
-  /// Take nulls up to this slot. Returns how many were taken: fewer only if the reader could not
-  /// count them, until what is prepared has been committed.
+  /// Takes nulls up to this slot. Returns how many were taken: fewer only while a message is
+  /// prepared whose record could not count them.
   std::uint64_t pass_to(std::uint64_t slot) noexcept;
-  /// All readers are done with the slots below this one.
+  /// Frees the slots below this one, with which all readers are done.
   void free_below(std::uint64_t slot) noexcept {
     while (tail_.next(real_) < slot) {
       tail_.take();
@@ -146,10 +146,10 @@ class RingWriter {
     }
   }
 
-  /// Turns taken up to the last record, and slots taken at all.
+  /// The slots taken up to the last record.
   [[nodiscard]] std::uint64_t real() const noexcept { return real_; }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
-  /// Position behind the last record.
+  /// The position behind the last record.
   [[nodiscard]] std::uint64_t head() const noexcept { return head_; }
   /// Where the next record will be.
   [[nodiscard]] RingCursor end() const noexcept {
@@ -163,7 +163,7 @@ class RingWriter {
  private:
   struct Prepared {
     std::size_t bytes;
-    std::uint64_t skip;  // the rest of the ring, which is too short for it
+    std::uint64_t skip;  // the rest of the ring, if the record does not fit there
   };
   [[nodiscard]] bool room_for(std::uint64_t bytes) const noexcept {
     return head_ + bytes - free_position_ <= shape_.bytes;
@@ -178,7 +178,7 @@ class RingWriter {
   std::uint64_t real_ = 0;
   std::uint64_t taken_ = 0;
   RingCursor tail_;
-  // Not the tail's own, which may be behind a skip that a reader has yet to see.
+  // The tail's own position may be behind a skip that a reader has yet to see.
   std::uint64_t free_position_ = 0;
 };
 
@@ -187,7 +187,7 @@ struct RingRun {
   std::size_t place;
   std::size_t bytes;
 };
-/// The first of them; call again behind it for the second one.
+/// The first run; call again from its end for the second one.
 [[nodiscard]] inline RingRun first_run(const RingShape& shape, std::uint64_t from,
                                        std::uint64_t to) noexcept {
   const std::size_t place = shape.place(from);

@@ -9,18 +9,18 @@
 /// for unordered subgroups a word for each sender.
 namespace dunlin::multicast::row {
 
-// Ordered: the last few words of the sender's ring that the line inlined, in place of a put.
+// Ordered: the words of the sender's ring that the line carried last, in place of a put.
 inline constexpr std::size_t kInlined = 0;  // [kMaxInlinedWords]
 inline constexpr std::size_t kMaxInlinedWords = 3;
-inline constexpr std::size_t kInlinedAt = 24;  // which: their position, a multiple of 8, + how many
-inline constexpr std::size_t kPersisted = 24;  // durable, which inlines nothing
+inline constexpr std::size_t kInlinedAt = 24;  // their position, a multiple of 8, + how many
+inline constexpr std::size_t kPersisted = 24;  // durable, where no words are inlined
 inline constexpr std::size_t kReal = 32;
 inline constexpr std::size_t kSent = 40;
 inline constexpr std::size_t kReceived = 48;
-inline constexpr std::size_t kAsked = 48;  // unordered, which says what is received by `consumed`
+inline constexpr std::size_t kAsked = 48;  // unordered, where `consumed` says what is received
 inline constexpr std::size_t kDelivered = 56;
 inline constexpr std::size_t kHotLineBytes = 64;
-inline constexpr std::size_t kRowBytes = 128;  // not unordered: processors fetch lines in pairs
+inline constexpr std::size_t kRowBytes = 128;  // if ordered: processors fetch lines in pairs
 inline constexpr std::size_t kConsumed = 64;   // [sender]
 
 // docs/formats/multicast-row.md

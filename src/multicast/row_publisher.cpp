@@ -40,7 +40,7 @@ bool RowPublisher::publish(bool announces) noexcept {
   } else {
     push_each_column(announces);
   }
-  // A line says what is freed, too, whatever it is pushed for.
+  // The line always says what is freed, whatever it is pushed for.
   if (one_line || must_publish_freed_)
     for (FreedOfSender& freed : freed_) freed.published = freed.now;
   published_received_ = received;
@@ -49,7 +49,7 @@ bool RowPublisher::publish(bool announces) noexcept {
   return true;
 }
 
-/// Whether others may wait for receipts, or for what is in the log.
+/// Whether others may wait to hear of receipts, or of the log.
 bool RowPublisher::worth_publishing() const noexcept {
   return (!is_injected(FaultInjection::receipts_are_not_published) &&
           order::worth_publishing(published_received_, receipts_.received(),
@@ -99,7 +99,7 @@ void RowPublisher::note_asked() noexcept {
   }
 }
 
-/// Each sender alone has to know what is free of its ring.
+/// Only the sender has to know what is free in its ring.
 void RowPublisher::push_consumed() noexcept {
   must_publish_freed_ = false;
   const SenderRank own = memory_.own_sender_rank();

@@ -16,23 +16,22 @@ class LogStage;
 
 class RowPublisher {
  public:
-  /// `log`: null but in the durable mode.
+  /// `log` is null but in the durable mode.
   RowPublisher(ViewMemory& memory, const Receipts& receipts, const LogStage* log,
                Counters& counters);
 
-  /// The row also has the payload of the records that are announced next (MC-B6).
+  /// Says that the row has the payload of the records that are announced next (MC-B6).
   void carry_payload() noexcept { carries_payload_ = true; }
 
   // --- what is free of a sender's ring -----------------------------------------------------------
-  /// This member does not read the records before the cursor any more. Returns how many there are
-  /// that it had not freed yet.
+  /// Frees the records before the cursor. Returns how many were not free before.
   std::uint64_t free_before(std::size_t sender_rank, const RingCursor& cursor) noexcept {
     Freed& freed = freed_[sender_rank].now;
     const std::uint64_t records = cursor.records() - freed.records;
     if (records != 0) freed = {.position = cursor.position(), .records = cursor.records()};
     return records;
   }
-  /// Whether that is worth a write: it is an eighth of the ring, or of the window.
+  /// Whether the freed part is worth a write: it is an eighth of the ring, or of the window.
   [[nodiscard]] bool freed_enough(std::size_t sender_rank) const noexcept;
   void must_publish_freed() noexcept { must_publish_freed_ = true; }
   [[nodiscard]] bool has_to_publish() const noexcept { return must_publish_freed_ || must_ask_; }
@@ -42,13 +41,12 @@ class RowPublisher {
   }
 
   // --- unordered: nobody waits for receipts, so others give them only if they are asked ----------
-  /// This sender wants to hear soon that others have what lies before this position of its ring.
+  /// Asks others to say soon that they have what is before this position of this member's ring.
   void ask(std::uint64_t position) noexcept;
-  /// Sees what others ask for.
+  /// Reads what others ask for.
   void note_asked() noexcept;
 
-  /// Pushes what others may wait for. `announces`: the row says of more own slots than before.
-  /// Returns whether it pushed anything.
+  /// Pushes what others may wait for; `announces`: new own slots, too. Returns whether it pushed.
   bool publish(bool announces) noexcept;
 
  private:
@@ -58,7 +56,7 @@ class RowPublisher {
   };
   struct FreedOfSender {
     Freed now;
-    Freed published;  // how much of it the sender knows
+    Freed published;  // as far as the sender knows
   };
 
   [[nodiscard]] bool worth_publishing() const noexcept;

@@ -16,7 +16,7 @@
 namespace dunlin::multicast {
 namespace {
 
-/// Bytes that are put to each peer before it is said what was received meanwhile.
+/// Bounds of the bytes that are put to each peer before receipts are published again.
 constexpr std::size_t kLeastAtOnce = 4096;
 constexpr std::size_t kMostAtOnce = 65'536;
 
@@ -89,7 +89,7 @@ SendResult Sender::send_long(std::span<const std::byte> message) {
   return SendResult::sent;
 }
 
-/// The bytes of records that all members have delivered are free again (MC-B2).
+/// Frees the bytes of records that all members have delivered (MC-B2).
 void Sender::reclaim() noexcept {
   const bool ordered = memory_.ordered();
   const std::size_t offset = ordered ? row::kDelivered : row::kConsumed + *own_ * kWordBytes;
@@ -103,7 +103,7 @@ void Sender::reclaim() noexcept {
   long_.free_below(is_injected(FaultInjection::copy_freed_too_early) ? announced_.taken : slots);
 }
 
-/// Makes records of a long message, as there is room.
+/// Makes records of a long message, as far as there is room.
 void Sender::feed() noexcept {
   const std::size_t most = ring_.bytes / 8 - kWordBytes;
   while (long_.feeding()) {
@@ -138,7 +138,7 @@ bool Sender::poll() noexcept {
   return true;
 }
 
-/// As much as receipts may wait behind: they travel on the same queue.
+/// The goal is limited, because receipts wait on the same queue behind the records.
 void Sender::choose_goal() noexcept {
   const bool batch = memory_.options().switches.batch_send;
   const std::uint64_t most =
@@ -187,7 +187,7 @@ bool Sender::inline_payload() noexcept {
   return true;
 }
 
-/// Up to the goal; false if a queue is full, or a peer's ring is not there yet.
+/// Posts records up to the goal; false if a queue is full, or a peer's ring is not there yet.
 bool Sender::post_records() noexcept {
   if (!memory_.rings_connected()) return false;
   if (goal_.head == announced_.head) return true;
@@ -205,7 +205,7 @@ bool Sender::post_to(std::size_t member) noexcept {
   const std::size_t base = *own_ * ring_.bytes;
   std::array<Operation, 2> puts;
   std::size_t runs = 0;
-  // Two are enough, unless a peer has spoilt what frees the ring (MC-R3): then the rest comes
+  // Two runs are enough, unless a peer has spoilt what frees the ring (MC-R3): the rest comes
   // later.
   for (std::uint64_t at = posted_[member]; at != goal_.head && runs < puts.size(); ++runs) {
     const RingRun run = first_run(ring_, at, goal_.head);
@@ -221,7 +221,7 @@ bool Sender::post_to(std::size_t member) noexcept {
   return posted.all() && posted_[member] == goal_.head;
 }
 
-/// All peers have the records, or will before they see this (MC-B1).
+/// All peers have the records, or will have them before they see the announcement (MC-B1).
 void Sender::announce() noexcept {
   DUNLIN_ASSERT(own_.has_value() && memory_.rings_connected(),
                 "MC-B1: only a sender announces, and only once every peer has a ring for it");
@@ -252,7 +252,7 @@ bool Sender::handed_over() noexcept {
   return !publisher_.owes_receipts() && memory_.table().settled();
 }
 
-/// On its disk, in the durable mode: only that counts when the view ends.
+/// In the durable mode, whether the member has them on its disk: the view's end counts only those.
 bool Sender::has_all(std::size_t member) const noexcept {
   if (!memory_.ordered())
     return memory_.seen(member, row::kConsumed + *own_ * kWordBytes) >= writer_.real();
@@ -263,7 +263,7 @@ bool Sender::has_all(std::size_t member) const noexcept {
   return lacks > order::sequence_of(writer_.real() - 1, *own_, memory_.senders());
 }
 
-/// A message counts if its last record does.
+/// A long message counts if its last record does.
 std::vector<std::vector<std::byte>> Sender::uncovered(std::uint64_t trim) const {
   using Message = std::vector<std::byte>;
   std::vector<std::pair<std::uint64_t, Message>> found;

@@ -13,9 +13,8 @@
 #include "multicast/statistics.hpp"
 #include "multicast/view_memory.hpp"
 
-/// A view's second stage: this member's own ring. It makes records of messages, puts them to all
-/// peers up to a goal, and only then announces that goal (MC-B1). A member that is no sender has
-/// one, too, which does nothing.
+/// A view's second stage: makes records of messages in this member's own ring, puts them to all
+/// peers up to a goal, and only then announces that goal (MC-B1). Idle if this is no sender.
 namespace dunlin::multicast {
 
 class Sender {
@@ -37,18 +36,18 @@ class Sender {
   }
   /// Whether a long message is not in records yet.
   [[nodiscard]] bool has_to_feed() const noexcept { return long_.feeding(); }
-  /// Sends records. Returns whether it has announced them in the own row, which must be pushed.
+  /// Sends records. True: it has announced them in the own row, which must be pushed.
   bool poll() noexcept;
-  /// Whether a full queue has kept poll() from announcing. It says nothing when it has room again.
+  /// Whether a full queue has kept poll() from announcing. No event tells when it has room again.
   [[nodiscard]] bool refused() const noexcept {
     return own_ && goal_.taken != announced_.taken && memory_.rings_connected();
   }
 
-  /// Whether each other member that is there has what was sent so far, and will deliver it also if
-  /// this one ends now. In an unordered view it has delivered it, and is asked to say so.
+  /// Whether each other live member has what was sent so far, and will deliver it also if this one
+  /// ends now. In an unordered view they have delivered it, and are asked to say so.
   [[nodiscard]] bool handed_over() noexcept;
 
-  /// Own messages that the trim does not cover, in order.
+  /// The own messages that the trim does not cover, in order.
   [[nodiscard]] std::vector<std::vector<std::byte>> uncovered(std::uint64_t trim) const;
 
  private:

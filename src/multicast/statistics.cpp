@@ -5,7 +5,7 @@
 namespace dunlin::multicast {
 namespace {
 
-/// A batch each, so that a message pays next to nothing.
+/// So few publications that a message pays next to nothing.
 constexpr std::uint32_t kPollsPerPublication = 64;
 
 }  // namespace
@@ -45,7 +45,7 @@ std::uint64_t Statistics::without_room_ns() const noexcept {
   return no_room_ns_ + (waits ? now_ns - no_room_since_ns_ : 0);
 }
 
-/// Now and then, and when there is nothing more to do.
+/// Called now and then, and when there is nothing more to do.
 void Statistics::publish() noexcept {
   shown_.messages.set(counters.messages_delivered);
   shown_.bytes.set(counters.bytes_delivered);

@@ -18,12 +18,12 @@ class Statistics {
   /// Each stage counts here what it does.
   Counters counters;
 
-  // --- from commit() until an own message is delivered here, of one message now and then ---------
+  // --- how long a message takes from commit() until its delivery here, now and then --------------
   [[nodiscard]] bool times_next() const noexcept { return timed_.due; }
-  /// An own message was committed; it has the last of so many slots.
+  /// Says that an own message was committed, which has the last of so many slots.
   void start_timing(std::uint64_t slots) noexcept;
   [[nodiscard]] bool timing() const noexcept { return timed_.since_ns != 0; }
-  /// So many own slots have been delivered here.
+  /// Says how many own slots have been delivered here.
   void note_delivered(std::uint64_t slots) noexcept;
 
   // --- how long a sender had no room -------------------------------------------------------------
@@ -33,7 +33,7 @@ class Statistics {
   void note_room() noexcept;
 
   // --- for observers -----------------------------------------------------------------------------
-  /// A poll has found something. Returns whether it is time to publish().
+  /// Counts a poll that has found something. Returns whether it is time to publish().
   [[nodiscard]] bool count_poll() noexcept { return --polls_until_publication_ == 0; }
   void publish() noexcept;
 
@@ -42,13 +42,13 @@ class Statistics {
 
   struct Timed {
     bool due = true;
-    std::uint64_t since_ns = 0;  // 0: none is under way
+    std::uint64_t since_ns = 0;  // 0: no message is timed
     std::uint64_t slot = 0;
     std::uint64_t last_ns = 0;
     std::uint64_t count = 0;
   };
 
-  /// What observers see of `counters`, and of the times.
+  /// What observers see.
   struct Shown {
     Shown(Fabric& fabric, const std::string& labels) : all(fabric, labels) {}
     CounterSet all;

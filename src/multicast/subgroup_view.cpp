@@ -32,7 +32,7 @@ std::size_t SubgroupView::poll() {
   const Receipts::News news = receipts_.poll();
   if (news.ordered_slots) sender_.take_nulls();
   const std::size_t received = news.done + (log_ ? log_->note_own() : 0);
-  // Most polls find nothing, and how long they take is how late the others are.
+  // Most polls find nothing, and delay other work by the time that they take.
   const bool rested = rested_;
   if (received == 0 && rested && !has_to_send()) return done;
   rested_ = false;  // also if an upcall throws

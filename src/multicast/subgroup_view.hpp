@@ -40,7 +40,7 @@ namespace dunlin::multicast {
 
 class SubgroupView {
  public:
-  /// Set-up; throws Error. Does not wait for the peers. `fabric` must outlive it.
+  /// Throws Error. Does not wait for the peers. `fabric` must outlive the view.
   SubgroupView(Fabric& fabric, SubgroupViewOptions options, Upcall upcall = {});
   SubgroupView(const SubgroupView&) = delete;
   SubgroupView& operator=(const SubgroupView&) = delete;
@@ -51,9 +51,9 @@ class SubgroupView {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept {
     return sender_.prepare(bytes);
   }
-  /// The prepared message is sent.
   void commit() noexcept { sender_.commit(); }
-  /// Copies, and splits what is larger. Throws Error for a message of more than kMaxCastBytes.
+  /// Copies the message, and splits it if it does not fit in place. Throws Error for a message of
+  /// more than kMaxCastBytes.
   [[nodiscard]] SendResult send(std::span<const std::byte> message) {
     return sender_.send(message);
   }
@@ -64,25 +64,25 @@ class SubgroupView {
   }
 
   // --- progress ----------------------------------------------------------------------------------
-  /// Fabric, table, receive, send, deliver. Returns how much was done; 0 means that polling again
-  /// is pointless until something arrives or is sent.
+  /// Polls the fabric and the table, then receives, sends and delivers. Returns how much was done;
+  /// 0 means that polling again is pointless until something arrives or is sent.
   std::size_t poll();
-  /// Delivery without upcall: the next message, which is valid until the next call.
+  /// Delivers the next message, if there is no upcall; valid until the next call.
   [[nodiscard]] std::optional<Delivery> next() { return deliverer_.next(); }
-  /// Receives, and delivers nothing, until told otherwise.
+  /// While held, receives but delivers nothing.
   void hold(bool held) noexcept {
     deliverer_.hold(held);
     rested_ = false;
   }
-  /// next() finds messages one by one, so that all are handed up whenever its caller pauses.
+  /// Lets next() find messages one by one, so that all are handed up whenever its caller pauses.
   void find_one_by_one(bool does) noexcept { deliverer_.find_one_by_one(does); }
   /// How many slots of each sender are behind what was handed up; none while next() has found
   /// messages and not returned all.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> handed_up() const {
     return deliverer_.handed_up();
   }
-  /// Likewise of one sender, and what next() has found besides; and the fragments of long messages
-  /// among them.
+  /// How many slots of one sender are behind what was handed up or found by next(); and the
+  /// fragments of long messages among them.
   [[nodiscard]] Known passed(std::size_t sender_rank) const {
     return deliverer_.passed(sender_rank);
   }
@@ -90,27 +90,26 @@ class SubgroupView {
   [[nodiscard]] Deliverer::Delivered delivered_records() const noexcept {
     return deliverer_.delivered_records();
   }
-  /// Whether each other member that is there has what was sent here, and will deliver it also if
-  /// this one ends now; poll() until then.
+  /// Whether each other live member has what was sent here, and will deliver it also if this one
+  /// ends now; poll() until then.
   [[nodiscard]] bool handed_over() noexcept { return sender_.handed_over(); }
   [[nodiscard]] bool connected() const noexcept { return memory_.connected(); }
   /// Throws Error if a peer made another view of this name.
   void check() const { memory_.check(); }
-  /// Whether the first member did: then this one has to go.
+  /// Whether the first member made another view of this name: then this member has to go.
   [[nodiscard]] bool differs_from_first() const noexcept { return memory_.differs_from_first(); }
 
   // --- the view's end ----------------------------------------------------------------------------
   void wedge() noexcept { lifecycle_.wedge(); }
-  /// Slots received, by sender; final once wedged. In the durable mode only what is in the log here
-  /// counts.
+  /// Slots received, by sender; final once wedged. In the durable mode, those in the own log.
   [[nodiscard]] std::span<const std::uint64_t> received() const noexcept {
     return log_ ? log_->persisted_slots() : receipts_.taken();
   }
   struct Remains {
     /// Own messages that the trim does not cover, in order: the first to send in the next view.
     std::vector<std::vector<std::byte>> again;
-    /// Unordered: how many messages of each sender were delivered here beyond the trim, and must
-    /// be passed over when they come again.
+    /// Unordered: how many messages of each sender were delivered here beyond the trim, and must be
+    /// passed over when they come again.
     std::vector<std::uint64_t> ahead;
   };
   /// What happens to the messages that the trim covers and that were not delivered yet.
@@ -136,11 +135,11 @@ class SubgroupView {
   ViewMemory memory_;
   Statistics statistics_;
   Receipts receipts_;
-  std::optional<LogStage> log_;  // of the durable mode
+  std::optional<LogStage> log_;  // in the durable mode
   RowPublisher publisher_;
   Sender sender_;
   Deliverer deliverer_;
-  bool rested_ = false;  // nothing was done when the stages were last passed
+  bool rested_ = false;  // the stages had nothing to do the last time
 };
 
 }  // namespace dunlin::multicast

@@ -13,8 +13,8 @@
 #include "multicast/row.hpp"
 #include "multicast/view_options.hpp"
 
-/// The memory of one subgroup in one view: a ring for each sender and a row for each member, at
-/// every member; and which member is which sender. The stages of a view work on it.
+/// The memory of one subgroup in one view, on which the view's stages work: a ring for each sender
+/// and a row for each member, at every member; and which member is which sender.
 namespace dunlin::multicast {
 
 /// Which sender a member is, if it is one.
@@ -22,7 +22,7 @@ using SenderRank = std::optional<std::size_t>;
 
 class ViewMemory {
  public:
-  /// Throws Error. Does not wait for the peers. `fabric` must outlive it.
+  /// Throws Error. Does not wait for the peers. `fabric` must outlive this object.
   ViewMemory(Fabric& fabric, SubgroupViewOptions options);
   ViewMemory(const ViewMemory&) = delete;
   ViewMemory& operator=(const ViewMemory&) = delete;
@@ -69,10 +69,10 @@ class ViewMemory {
   [[nodiscard]] bool connected() const noexcept { return rings_connected_ && table_.connected(); }
   /// Throws Error if a peer made another view of this name.
   void check() const;
-  /// Whether the first member did: then this one has to go.
+  /// Whether the first member made another view of this name: then this member has to go.
   [[nodiscard]] bool differs_from_first() const noexcept { return differs_from_first_; }
 
-  /// On a simulated node: entries were looked at and upcalls were made.
+  /// Charges a simulated node for looking at entries and making upcalls.
   void spend(std::size_t entries, std::size_t upcalls) noexcept {
     if (const CpuCosts* costs = fabric_.cpu_costs()) [[unlikely]] {
       fabric_.spend(costs->entry_ns * static_cast<double>(entries) +

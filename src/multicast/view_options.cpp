@@ -9,7 +9,7 @@
 namespace dunlin::multicast {
 namespace {
 
-/// A further group's subgroups have its name, too.
+/// The name of a further group's subgroup begins with the group's name.
 constexpr std::size_t kMostNameBytes = kMaxFurtherGroupNameBytes + 1 + kMaxSubgroupNameBytes;
 
 template <class Numbers>

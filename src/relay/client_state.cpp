@@ -69,13 +69,13 @@ void ClientState::resolve(const std::string& relay) {
   std::string fault;
   const auto found = find_addresses(parts.host, parts.port, AI_ADDRCONFIG, fault);
   if (found.empty()) throw Error("relay '" + relay + "': its address cannot be found: " + fault);
-  for (const SocketAddress& at : found) places_.push_back({.text = relay, .at = at});
+  for (const SocketAddress& at : found) relays_.push_back({.text = relay, .at = at});
 }
 
 // --- the connection ------------------------------------------------------------------------------
 
 void ClientState::connect() {
-  const SocketAddress& at = places_[place_].at;
+  const SocketAddress& at = relays_[current_].at;
   Descriptor socket = new_stream_socket(at);
   due_ns_ = clock_ns() + options_.connect_ns;
   if (!socket) return disconnect("no socket: " + error_text(errno));
@@ -107,12 +107,12 @@ bool ClientState::finish_connecting() {
 
 /// Ends the connection. The next relay is tried at once, unless all were tried in vain.
 void ClientState::disconnect(const std::string& why) {
-  why_disconnected = "relay " + places_[place_].text + ": " + why;
+  why_disconnected = "relay " + relays_[current_].text + ": " + why;
   failures_ = welcomed_ ? 1 : failures_ + 1;
   connection_.reset();
   connecting_ = welcomed_ = false;
-  place_ = (place_ + 1) % places_.size();
-  due_ns_ = clock_ns() + (failures_ % places_.size() == 0 ? options_.retry_ns : 0);
+  current_ = (current_ + 1) % relays_.size();
+  due_ns_ = clock_ns() + (failures_ % relays_.size() == 0 ? options_.retry_ns : 0);
   for (Slot& slot : slots_) {
     slot.is_sent = slot.closing = false;
     if (slot.writer) slot.writer->open_now = false;

@@ -72,7 +72,7 @@ class ClientState {
   [[nodiscard]] short events() const noexcept;
   [[nodiscard]] std::uint32_t timeout_ms() const noexcept;
   [[nodiscard]] bool connected() const noexcept { return welcomed_; }
-  [[nodiscard]] std::string relay() const { return welcomed_ ? places_[place_].text : ""; }
+  [[nodiscard]] std::string relay() const { return welcomed_ ? relays_[current_].text : ""; }
 
   std::uint16_t add(const std::shared_ptr<WriterState>& writer);
   std::uint16_t add(const std::shared_ptr<ReaderState>& reader);
@@ -82,7 +82,7 @@ class ClientState {
   std::string why_disconnected;
 
  private:
-  struct Place {
+  struct RelayAddress {
     std::string text;
     SocketAddress at = {};
   };
@@ -117,8 +117,8 @@ class ClientState {
   ClientOptions options_;
   PipeMaker make_pipe_;
   ClientId id_ = {};
-  std::vector<Place> places_;
-  std::size_t place_ = 0;
+  std::vector<RelayAddress> relays_;
+  std::size_t current_ = 0;
   std::size_t failures_ = 0;  // failures in a row
   std::vector<Slot> slots_;   // by endpoint number
   std::uint64_t used_ = 0;    // the highest sample number of a writer that has gone

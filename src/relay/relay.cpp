@@ -31,8 +31,8 @@ constexpr std::uint64_t kListenerTag = 0;
 class Relay::State {
  public:
   struct Client {
-    Client(Descriptor socket, std::unique_ptr<Pipe> pipe, SessionPlace& place)
-        : connection(std::move(socket), std::move(pipe)), session(place, connection) {}
+    Client(Descriptor socket, std::unique_ptr<Pipe> pipe, RelayContext& context)
+        : connection(std::move(socket), std::move(pipe)), session(context, connection) {}
     Connection connection;
     Session session;
     std::uint64_t number = 0;
@@ -85,7 +85,7 @@ class Relay::State {
   pubsub::DomainParticipant& participant_;
   PipeMaker make_pipe_;
   RelayTopics topics_;
-  SessionPlace place_;
+  RelayContext context_;
   Descriptor epoll_;
   std::uint64_t next_number_ = kListenerTag + 1;
   std::uint32_t polls_until_look_ = 0;
@@ -105,10 +105,10 @@ Relay::State::State(pubsub::DomainParticipant& participant, RelayOptions given)
       participant_(participant),
       make_pipe_(pipe_maker(Side::relay, options.secret)),
       topics_(participant),
-      place_{.topics = topics_,
-             .options = options,
-             .counters = counters,
-             .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
+      context_{.topics = topics_,
+               .options = options,
+               .counters = counters,
+               .name = pubsub::member_name_of(participant.fabric(), participant.fabric().rank())} {
   if (!make_pipe_ && !is_loopback_address(options.address))
     throw Error("a relay at " + options.address +
                 " can be reached by other hosts, so it needs the group's secret "
@@ -190,7 +190,7 @@ void Relay::State::take_in(Descriptor socket) {
   // The kernel notices a host that is gone without a word.
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   auto client =
-      std::make_unique<Client>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr, place_);
+      std::make_unique<Client>(std::move(socket), make_pipe_ ? make_pipe_() : nullptr, context_);
   client->number = next_number_++;
   client->interest = EPOLLIN;
   client->since_ns = participant_.fabric().now_ns();
@@ -265,8 +265,8 @@ void Relay::State::show_life(std::uint64_t now_ns) {
 }
 
 std::size_t Relay::State::attend_due() {
-  if (place_.due.empty()) return 0;
-  const std::vector<Session*> due = std::exchange(place_.due, {});
+  if (context_.due.empty()) return 0;
+  const std::vector<Session*> due = std::exchange(context_.due, {});
   for (Session* const session : due) {
     session->is_due = false;
     Client& client = *by_session_.at(session);
@@ -332,7 +332,7 @@ void Relay::State::bury() {
     const auto found = clients.find(number);
     if (found == clients.end()) continue;
     finish_sending(found->second->connection.socket());
-    std::erase(place_.due, &found->second->session);
+    std::erase(context_.due, &found->second->session);
     by_session_.erase(&found->second->session);
     clients.erase(found);
   }

@@ -22,7 +22,7 @@ class Session::Endpoint final : public ClientEndpoint {
       : open(std::move(asked)), session_(session), number_(number) {}
   ~Endpoint() override {
     if (topic) topic->remove(session_.id_, *this);
-    session_.place_.topics.stop_waiting(open.topic, *this);
+    session_.context_.topics.stop_waiting(open.topic, *this);
     if (stored) stored.close();
   }
 
@@ -74,11 +74,11 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
       why_over = "topic '" + open.topic +
                  "': this reader is too slow: " + std::to_string(session_.connection_.waiting()) +
                  " bytes wait for its client";
-      ++session_.place_.counters.dropped;
+      ++session_.context_.counters.dropped;
       return session_.mark_due();
     }
     ++skipped;
-    ++session_.place_.counters.skipped;
+    ++session_.context_.counters.skipped;
     return;
   }
   if (sample.payload.size() > kMaxSampleBytes) {
@@ -96,18 +96,18 @@ void Session::Endpoint::on_sample(const pubsub::RawSample& sample, const pubsub:
                  .passed = static_cast<std::uint32_t>(
                      std::min<std::uint64_t>(std::exchange(passed, 0), UINT32_MAX)),
                  .payload = sample.payload});
-  ++session_.place_.counters.delivered;
-  session_.place_.counters.delivered_bytes += sample.payload.size();
+  ++session_.context_.counters.delivered;
+  session_.context_.counters.delivered_bytes += sample.payload.size();
   session_.mark_due();
 }
 
-Session::Session(SessionPlace& place, Connection& connection)
-    : place_(place), connection_(connection) {}
+Session::Session(RelayContext& context, Connection& connection)
+    : context_(context), connection_(connection) {}
 Session::~Session() = default;
 
 void Session::mark_due() {
   if (std::exchange(is_due, true)) return;
-  place_.due.push_back(this);
+  context_.due.push_back(this);
 }
 
 // --- what comes ----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ std::size_t Session::proceed() {
 
 /// RLY-8: ends the connection of a client that broke the protocol.
 void Session::break_off(const std::string& mistake) {
-  ++place_.counters.damaged;
+  ++context_.counters.damaged;
   say_goodbye("the client has broken the protocol: " + mistake);
 }
 
@@ -175,7 +175,7 @@ void Session::handle_hello(const Frame& frame) {
                        std::to_string(kVersion));
   id_ = hello->id;
   greeted_ = true;
-  add_welcome(connection_.output(), {.name = place_.name});
+  add_welcome(connection_.output(), {.name = context_.name});
 }
 
 void Session::handle_open(const Frame& frame) {
@@ -208,7 +208,7 @@ void Session::handle_sample(const Frame& frame) {
     return break_off("sample " + std::to_string(sample->number) + " of topic '" +
                      endpoint->open.topic + "' does not follow those before it");
   if (sample->number <= endpoint->delivered) {
-    ++place_.counters.repeated;
+    ++context_.counters.repeated;
     endpoint->published = sample->number;
     return;
   }
@@ -222,8 +222,8 @@ void Session::handle_sample(const Frame& frame) {
     case pubsub::WriteResult::written:
       endpoint->published = sample->number;
       published_ = true;
-      ++place_.counters.published;
-      place_.counters.published_bytes += sample->payload.size();
+      ++context_.counters.published;
+      context_.counters.published_bytes += sample->payload.size();
       return;
     case pubsub::WriteResult::no_room:
     case pubsub::WriteResult::not_ready:
@@ -280,7 +280,7 @@ bool Session::attend(Endpoint& endpoint) {
   if (!endpoint.begun && endpoint.topic)
     endpoint.topic->add_waiting(endpoint);
   else if (!endpoint.begun)
-    place_.topics.await(endpoint.open.topic, endpoint);
+    context_.topics.await(endpoint.open.topic, endpoint);
   // The socket tells of a queue that is full; nothing tells of stored samples.
   return endpoint.stored && !is_full();
 }
@@ -288,7 +288,7 @@ bool Session::attend(Endpoint& endpoint) {
 void Session::begin(Endpoint& endpoint) {
   const Open& open = endpoint.open;
   try {
-    if (!endpoint.topic) endpoint.topic = place_.topics.find(open, endpoint.why_over);
+    if (!endpoint.topic) endpoint.topic = context_.topics.find(open, endpoint.why_over);
     if (!endpoint.topic) return;
     RelayTopic& topic = *endpoint.topic;
     const auto ready = topic.prepare(open, endpoint.why_over);
@@ -308,7 +308,7 @@ void Session::begin(Endpoint& endpoint) {
           << pubsub::ResourceLimits{.max_samples = kStoredSamplesAhead,
                                     .max_instances = kMostInstances};
       qos.slow_reader = {.kind = pubsub::SlowReader::Kind::drop,
-                         .after_ns = place_.options.slow_ns};
+                         .after_ns = context_.options.slow_ns};
       endpoint.stored = topic.make_reader(qos);
     }
     if (endpoint.stored && !endpoint.stored.ready()) {
@@ -348,7 +348,7 @@ void Session::count_if_resumed(const Endpoint& endpoint) {
   const bool comes_back = endpoint.open.writes ? endpoint.delivered > 0 && !published_
                                                : endpoint.open.after_beginning != 0;
   if (!comes_back || std::exchange(resumed_, true)) return;
-  ++place_.counters.resumed;
+  ++context_.counters.resumed;
 }
 
 /// Gives stored samples. Once a reader has all of them, it goes on with new samples, like all other
@@ -365,7 +365,7 @@ void Session::give_stored(Endpoint& endpoint) {
   if (dropped && !endpoint.stored.available()) {
     endpoint.why_over =
         "topic '" + endpoint.open.topic + "': this reader was too slow in taking what is stored";
-    ++place_.counters.dropped;
+    ++context_.counters.dropped;
     return;
   }
   const auto next = endpoint.stored.next_in_order();

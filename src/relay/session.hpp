@@ -28,7 +28,7 @@ namespace dunlin::relay {
 class Session;
 
 /// The state that all sessions of a relay share.
-struct SessionPlace {
+struct RelayContext {
   RelayTopics& topics;
   const RelayOptions& options;
   SharedCounters& counters;
@@ -38,7 +38,7 @@ struct SessionPlace {
 
 class Session {
  public:
-  Session(SessionPlace& place, Connection& connection);
+  Session(RelayContext& context, Connection& connection);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -63,12 +63,12 @@ class Session {
   [[nodiscard]] bool wants_input() const noexcept { return !closing_ && !blocked_ && !is_full(); }
   void mark_due();
 
-  bool is_due = false;  // whether it is in SessionPlace::due
+  bool is_due = false;  // whether it is in RelayContext::due
 
  private:
   class Endpoint;
   [[nodiscard]] bool is_full() const noexcept {
-    return connection_.waiting() >= place_.options.queue_bytes;
+    return connection_.waiting() >= context_.options.queue_bytes;
   }
   void handle(const Frame& frame);
   void handle_hello(const Frame& frame);
@@ -81,7 +81,7 @@ class Session {
   void give_stored(Endpoint& endpoint);
   [[nodiscard]] bool attend(Endpoint& endpoint);
 
-  SessionPlace& place_;
+  RelayContext& context_;
   Connection& connection_;
   FrameParser parser_{Side::client};
   ClientId id_ = {};

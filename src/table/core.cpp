@@ -16,7 +16,7 @@
 namespace dunlin {
 namespace {
 
-/// Between two attempts to send a whole row of which the queue had room for a part.
+/// The longest backoff after the queue had room for only a part of a whole row.
 constexpr std::uint64_t kLongestRestNs = 1'000'000;
 
 std::string list_ranks(const std::vector<Rank>& ranks) {
@@ -44,8 +44,8 @@ std::size_t operations_of(const Column& column, std::size_t inline_bytes) noexce
   return 0;
 }
 
-/// Padding behind an entry goes along where it completes a word: some devices place whole words
-/// only, and what is less takes a longer way.
+/// Adds the padding behind an entry where it completes a word: some devices place whole words
+/// directly, and anything shorter by a longer way.
 void complete_words(std::vector<PushItem>& row, std::size_t stride_bytes, std::size_t most_bytes) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     PushItem& item = row[i];
@@ -202,8 +202,8 @@ void TableCore::plan_whole_row() {
   }
 }
 
-/// Neighbouring words of one cache line travel as one write: it places the line at once or in
-/// ascending order (FAB-F2), so the order of publication (TAB-T3) stays.
+/// Joins neighbouring words of one cache line to one write, which places the line at once or in
+/// ascending order (FAB-F2): so the order of publication (TAB-T3) stays.
 void TableCore::join_words() {
   std::vector<PushItem> joined;
   for (const PushItem& next : whole_row_) {
@@ -266,14 +266,13 @@ void TableCore::update_targets() {
   }
 }
 
-/// Inside the fabric's poll: note what happened, and leave upcalls, which may throw, to our own
-/// poll.
+/// Runs inside the fabric's poll, so it leaves upcalls, which may throw, to our own poll.
 void TableCore::handle(const Event& event) {
   const std::size_t row = row_of(event.peer);
   if (row >= states_.size() || row == my_row_) return;
   switch (event.kind) {
-    case Event::Kind::peer_linked:  // its region connects next
-    case Event::Kind::peer_killed:  // it failed before
+    case Event::Kind::peer_linked:  // the peer's region connects next
+    case Event::Kind::peer_killed:  // the peer failed before
       break;
     case Event::Kind::peer_failed:
       lose(row, RowState::failed, event.text);
@@ -342,9 +341,8 @@ std::size_t TableCore::attend() {
   return done;
 }
 
-/// Others that share the queue may hold what this attempt lacked, and wait for what it held. Each
-/// of them rests longer than its last attempt took, and longer each time, so that one of them
-/// finds the queue empty.
+/// Tables that share the queue may each hold the room that another one lacks. Each of them backs
+/// off longer than its last attempt took, and longer each time, so that one finds the queue empty.
 bool TableCore::may_catch_up(CatchUp& last) noexcept {
   if (!last.done.finished()) return false;
   const std::uint64_t now_ns = fabric_.now_ns();
@@ -395,7 +393,7 @@ std::size_t TableCore::deliver_notices() {
     notices_.erase(notices_.begin());
     ++delivered;
     attention_ = true;
-    // Kept alive, as it may register another one.
+    // This copy keeps the upcall alive, as it may register another one.
     const std::shared_ptr<FailureUpcall> upcall = upcall_;
     const Delivering delivering(*this);
     (*upcall)(notice.row, notice.state, notice.why);

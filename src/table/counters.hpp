@@ -39,7 +39,7 @@ class TableCounters {
   CounterPages& pages_;
   const std::string labels_;
   const std::size_t my_row_;
-  std::size_t shown_ = 0;  // predicates
+  std::size_t shown_ = 0;  // how many predicates have a counter
   CounterSet all_;
   SharedCounter passes_ = all_.add("table.passes");
   SharedCounter pushes_ = all_.add("table.pushes");

@@ -26,7 +26,7 @@ class Detector::Running {
   Detector& detector_;
 };
 
-/// A `once` that fires: gone when its triggers have run, however they end (TAB-P3).
+/// Removes a `once` that fires when its triggers have run, however they end (TAB-P3).
 class Detector::Spent {
  public:
   Spent(Detector& detector, Predicate& predicate) noexcept
@@ -48,8 +48,8 @@ class Detector::Spent {
 
 Detector::Detector(Fabric& fabric) noexcept : fabric_(fabric), costs_(fabric.cpu_costs()) {}
 
-/// Destroying the functions of a predicate may end other predicates: these must find a detector
-/// that is whole.
+/// Destroying a predicate's functions may remove other predicates, which must find a whole
+/// detector.
 Detector::~Detector() {
   const std::vector<PredicatePointer> last = std::move(predicates_);
   predicates_.clear();
@@ -98,7 +98,7 @@ std::size_t Detector::evaluate_all() {
   DUNLIN_ONE_THREAD(&fabric_);
   const Running running(*this);
   std::size_t fired = 0;
-  // By index and up to the size at the beginning (TAB-P1): a trigger may add predicates.
+  // The loop goes by index up to the size at the beginning (TAB-P1): a trigger may add predicates.
   const std::size_t count = predicates_.size();
   for (std::size_t i = 0; i < count; ++i) {
     Predicate& p = *predicates_[i];
@@ -130,7 +130,7 @@ void Detector::run_added(Predicate& p, std::size_t count) {
 void Detector::sweep() noexcept {
   DUNLIN_ASSERT_ALWAYS(!running_, "TAB-P1: no predicate goes while a pass is running");
   sweep_due_ = false;
-  // Destroying their functions may end further predicates: so they go when all is tidy.
+  // Destroying their functions may remove further predicates: so they go when all is tidy.
   std::vector<PredicatePointer> gone;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < predicates_.size(); ++i) {

@@ -93,7 +93,7 @@ Column parse_column(std::string_view line) {
   throw Error("layout: column '" + column + "' " + why);
 }
 
-/// "row 192", which is not a column of that name: "row i32 word ...".
+/// Tells the line "row 192" from a column of that name, "row i32 word ...".
 bool is_row_size(std::string_view line) noexcept {
   constexpr std::string_view kRow = "row ";
   return line.starts_with(kRow) &&

@@ -13,7 +13,7 @@ namespace dunlin {
 class Outbox {
  public:
   struct Block {
-    Completion done;           // of everything that is sent from it
+    Completion done;           // finished once everything sent from the block is
     std::byte* row = nullptr;  // a row's bytes, at their offsets in the row
   };
 

@@ -42,8 +42,8 @@ void Puller::pull(std::span<const std::uint32_t> targets, std::span<const Rank> 
     advance(row, members[row], const_cast<std::byte*>(rows[row]), counters);
   }
   post_batch();
-  // Pulls under way will be polled for, and rows that have arrived by now are for the next poll;
-  // the others are due when their interval has passed.
+  // Pulls under way, and rows that have arrived by now, are for the next poll; the others are due
+  // when their interval has passed.
   std::uint64_t next_ns = UINT64_MAX;
   for (const std::uint32_t row : targets) {
     const Pull& pull = pulls_[row];
@@ -59,7 +59,7 @@ void Puller::post_batch() noexcept {
     const Posted posted = fabric_.post(std::span(batch_).subspan(from));
     if (posted.all()) break;
     from += posted.accepted;
-    // Back-pressure: this row starts over when what was taken of it is finished.
+    // Back-pressure: this row starts over when the operations that were taken are finished.
     for (Pull& pull : pulls_) {
       if (&pull.done == batch_[from].completion) pull.step = Step::idle;
     }

@@ -28,8 +28,7 @@ class Puller {
   Puller(const Puller&) = delete;
   Puller& operator=(const Puller&) = delete;
 
-  /// Takes in the rows that have arrived and fetches those that are due. `rows` are where the table
-  /// keeps its rows.
+  /// Copies the rows that have arrived into the table's `rows`, and fetches those that are due.
   void pull(std::span<const std::uint32_t> targets, std::span<const Rank> members,
             std::span<const std::byte* const> rows, TableCounters& counters) noexcept;
 

@@ -9,11 +9,10 @@
 #include "table/outbox.hpp"
 #include "table/row_copy.hpp"
 
-/// How parts of the own row become operations (TAB-T2, TAB-T3; docs/table.md, "Publishing"). Of a
-/// stamped entry the newest value goes into that slot of the peer's which does not hold the newest
-/// it has (cell.hpp, TAB-C3). A list goes as begin, values, end, so that its guards never promise
-/// what is not there (TAB-C4). A source that is too long to be taken inline is sent
-/// from a copy (outbox.hpp).
+/// Makes operations of parts of the own row (TAB-T2, TAB-T3; docs/table.md, "Publishing"). A
+/// stamped entry's newest value goes into the peer's slot that does not hold the newest value there
+/// (TAB-C3). A list goes as begin, values, end, so that its guards never promise missing values
+/// (TAB-C4). A source that is too long to be taken inline is sent from a copy (outbox.hpp).
 namespace dunlin {
 
 /// Collects operations and posts them with few doorbells. A peer whose queue is full is marked as
@@ -57,9 +56,9 @@ class TableCore::Batch {
     }
     used_ = 0;
   }
-  /// Whether the fabric took any of it.
+  /// Whether the fabric took any operation.
   [[nodiscard]] bool taken() const noexcept { return taken_; }
-  /// All that was added is posted; to be called once, at the end.
+  /// Posts the rest; to be called once, at the end.
   void finish() noexcept {
     flush();
     if (dropped_) [[unlikely]]
@@ -77,8 +76,8 @@ class TableCore::Batch {
                               write(peer.rank, table_.region_.id(), at, source, bytes));
   }
 
-  /// From a copy. The completion comes with the last word once more, a signal behind it (FAB-F1),
-  /// as the operation itself completes the copy.
+  /// Sends from a copy, whose block the operation completes. For the caller's completion the last
+  /// word is sent once more, as a signal behind it (FAB-F1).
   bool add_long(Peer peer, std::size_t to, std::size_t from, std::size_t bytes) noexcept {
     if (copy_ == nullptr) copy_ = table_.outbox_->take();
     if (copy_ == nullptr) {
@@ -99,7 +98,7 @@ class TableCore::Batch {
     table_.attention_ = true;
   }
 
-  /// Takes the refused peer's operations out of the rest.
+  /// Removes the operations for a peer that refused one from the rest of the batch.
   void drop_peer(std::size_t from) noexcept {
     const Rank peer = operations()[from].peer;
     const std::size_t row = table_.row_of(peer);
@@ -115,7 +114,7 @@ class TableCore::Batch {
     used_ = kept;
   }
 
-  /// If this was to write a slot, the peer's newest value is where it was.
+  /// If the dropped operation was to write a slot, the peer's newest value is where it was.
   void forget(std::size_t row, const Operation& op) noexcept {
     const std::size_t offset = op.offset - table_.my_row_ * table_.stride_bytes_;
     for (std::size_t i = 0; i < table_.layout_.columns.size(); ++i) {
@@ -134,15 +133,14 @@ class TableCore::Batch {
   std::size_t used_ = 0;
   bool dropped_ = false;  // a peer has become behind
   bool taken_ = false;
-  // Raw, as most batches are of one operation, and initialising all would cost more than posting
-  // it.
+  // Raw, as initialising all would cost more than posting the one operation of most batches.
   alignas(Operation) std::array<std::byte, kMostOperations * sizeof(Operation)> storage_;
 };
 
 Pushed TableCore::push(std::span<const PushItem> items, Completion* completion) noexcept {
   DUNLIN_ONE_THREAD(&fabric_);
   counters_->count_push(fabric_.recent_ns());
-  if (options_.refresh == Refresh::reads) return {};  // the others fetch it
+  if (options_.refresh == Refresh::reads) return {};  // the others fetch the row
   Batch batch(*this, completion);
   for (const PushItem& item : items) {
     for (const Peer peer : ready_) stage(batch, peer, item);
@@ -181,14 +179,14 @@ Pushed TableCore::push_to(std::span<const std::uint32_t> rows, std::span<const P
 void TableCore::catch_up(std::uint32_t row) noexcept {
   DUNLIN_ASSERT_ALWAYS(states_[row] == RowState::behind && catching_up_[row].done.finished(),
                        "TAB-T2: only a peer that is behind is sent the whole row");
-  // As if connected, and with an empty list in the peer's row, as after its creation; whatever is
-  // refused marks it as behind again.
+  // The peer counts as connected, with empty lists in its row, as after its creation; an operation
+  // that is refused marks it as behind again.
   for (std::size_t i = 0; i < list_columns_.size(); ++i) {
     list_pushed_[row * list_columns_.size() + i] = 0;
   }
   set_state(row, RowState::connected);
-  // Told when it has left: if only a part was taken, the next attempt waits for room for all of it,
-  // or it would fill the queue with beginnings for ever.
+  // The completion tells when the attempt has left the queue. If only a part was taken, the next
+  // one waits for that, or it would fill the queue with beginnings for ever.
   CatchUp& attempt = catching_up_[row];
   attempt.began_ns = fabric_.now_ns();
   Batch batch(*this, &attempt.done, Notify::locally);

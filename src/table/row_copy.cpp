@@ -17,7 +17,7 @@ std::uint32_t stamp_at(const std::byte* at) noexcept {
   return stamp;
 }
 
-/// Of a slot in memory of our own (cell.hpp, TAB-C2).
+/// Whether a slot in memory of our own is whole (TAB-C2).
 bool whole(const std::byte* slot, std::size_t slot_bytes) noexcept {
   const std::uint32_t first = stamp_at(slot);
   for (std::size_t line = 0; line < slot_bytes; line += kCacheLineBytes) {
@@ -47,8 +47,7 @@ void for_each_value(const Column& column, std::uint64_t begin, std::uint64_t end
     take(kListSlotsOffset + i % column.count * column.stride_bytes, column.stride_bytes);
 }
 
-/// Takes the newest whole value of one entry. It is then in both slots of the target, of which a
-/// reader finds either.
+/// Copies the newest whole value of one entry into both slots of the target: a reader finds either.
 bool take_newest(std::byte* target, const std::byte* source, std::size_t slot_bytes) noexcept {
   const unsigned current = newer_slot(target, slot_bytes);
   std::byte* kept = target + current * slot_bytes;
@@ -90,8 +89,7 @@ void copy_words(const Column& column, std::byte* to, const std::byte* from) noex
 
 void copy_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept {
   for_each_entry(column, to, from, [](auto* target, const auto* source, std::size_t slot_bytes) {
-    // An attempt fails only if the writer laps us, and each time it has completed a value
-    // meanwhile.
+    // An attempt fails only if the writer laps us, and has completed a value meanwhile.
     for (int attempt = 0; attempt < 1000; ++attempt) {
       if (take_newest(target, source, slot_bytes)) return;
     }
@@ -122,8 +120,8 @@ void place_stamped(const Column& column, std::byte* to, const std::byte* from) n
     if (!whole(value, slot_bytes)) value = source + (1 - newer) * slot_bytes;
     if (!whole(value, slot_bytes)) return;
     const unsigned current = newer_slot(target, slot_bytes);
-    // If the newer slot was torn when it was fetched, the other may have been fetched before it
-    // was written last: it is then one older than what it held when the last fetch began.
+    // If the newer slot was torn when it was fetched, the older slot may be from before its last
+    // write: then its value is one version older than the value that is here already.
     if (stamp_at(value) == stamp_at(target + current * slot_bytes) - 1) return;
     for (const unsigned slot : {1 - current, current})
       memory::place(target + slot * slot_bytes, value, slot_bytes);

@@ -9,31 +9,30 @@
 /// after.
 namespace dunlin::row_copy {
 
-/// How a fetched row's lists are bounded: by guards that were read before, and after, its values.
+/// The guards of a fetched list: its end was read before its values, its begin after them.
 struct ListGuard {
   std::uint64_t end_before;
   std::uint64_t begin_after;
 };
 
-// From memory that its owner (or the fabric) may be writing, into the caller's own.
+// These copy from memory that its owner (or the fabric) may be writing, into the caller's own.
 void copy_words(const Column& column, std::byte* to, const std::byte* from) noexcept;
-/// Entries of which no slot is whole are left as they are.
+/// Leaves an entry of which no slot is whole as it is.
 void copy_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
 void copy_list(const Column& column, std::byte* to, const std::byte* from) noexcept;
-/// In reverse order of declaration, so that no guard is in the copy without its data.
+/// Copies in reverse order of declaration, so that no guard is in the copy without its data.
 void copy_row(const Layout& layout, std::byte* to, const std::byte* from) noexcept;
 
-// From memory of our own, into which a peer's row was fetched, into a row that other threads and
-// observers are reading: it changes as if its owner had pushed it.
+// These copy a fetched row, in memory of our own, into a row that other threads and observers are
+// reading: it changes as if its owner had pushed it.
 void place_words(const Column& column, std::byte* to, const std::byte* from) noexcept;
-/// The lines of `from` were fetched at different times: so the one slot which is whole may be older
-/// than the value that is there already, which then stays.
+/// If the only whole slot is older than the value that is there already, that value stays: the
+/// lines of `from` were fetched at different times.
 void place_stamped(const Column& column, std::byte* to, const std::byte* from) noexcept;
-/// A list that was fetched between two looks at its guards.
 void place_list(const Column& column, std::byte* to, const std::byte* from,
                 const ListGuard& guard) noexcept;
 
-/// Of the two slots of a stamped entry, the one that was written last (0 or 1).
+/// The slot of a stamped entry (0 or 1) that was written last.
 [[nodiscard]] unsigned newer_slot(const std::byte* entry, std::size_t slot_bytes) noexcept;
 
 }  // namespace dunlin::row_copy

@@ -120,20 +120,20 @@ class Scenario {
       return words;
     };
     const Command members = words_behind("of");
-    Subgroups::Place place;
-    place.subgroup.name = "log";
-    place.subgroup.view = std::stoull(command.at(1));
-    for (const std::string& member : members) place.subgroup.members.push_back(rank_of(member));
-    View view{.number = place.subgroup.view, .members = {}};
+    Subgroups::InView in_view;
+    in_view.subgroup.name = "log";
+    in_view.subgroup.view = std::stoull(command.at(1));
+    for (const std::string& member : members) in_view.subgroup.members.push_back(rank_of(member));
+    View view{.number = in_view.subgroup.view, .members = {}};
     for (const std::string& name : words_behind("joined"))
       view.joined.push_back(world_->fabric(0).member_name(rank_of(name)));
     Command at = words_behind("at");
     if (at.empty()) at = members;
     for (const std::string& name : at) {
       Node& node = node_of(name);
-      place.ours = std::ranges::find(members, name) != members.end();
+      in_view.ours = std::ranges::find(members, name) != members.end();
       node.polls = true;
-      node.transfer.enter(view, {place}, *node.channel);
+      node.transfer.enter(view, {in_view}, *node.channel);
       tell_loss(rank_of(name));
       world_->on(rank_of(name), [] {});
     }

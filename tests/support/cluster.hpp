@@ -18,7 +18,7 @@
 #include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
 
-/// Members of one layer (its stores, say), all polled by the test's own thread, on whatever fabric.
+/// Members of one layer (its stores, say), all polled by the test's own thread, on any fabric.
 namespace dunlin::test {
 
 template <class MemberType, class OptionsType>
@@ -28,12 +28,12 @@ class Cluster {
   using Options = OptionsType;
 
   virtual ~Cluster() = default;
-  /// Polls until that holds; false when a time is over that working code never takes.
+  /// Polls until the condition holds; false after a time that working code never takes.
   virtual bool until(const std::function<bool()>& condition) = 0;
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   Member& operator[](Rank rank) { return *members_.at(rank); }
 
-  /// Until the operation has ended; its status.
+  /// Polls until the operation has ended; returns its status.
   remote::Status end_of(remote::InFlight& operation) {
     EXPECT_TRUE(until([&] { return operation.finished(); })) << "an operation hangs";
     return operation.status();
@@ -120,7 +120,7 @@ inline sim::Profile wild_profile() {
   wild.native_atomics = false;
   return wild;
 }
-/// One that has hardly any room.
+/// A network that has hardly any room.
 inline sim::Profile narrow_profile() {
   sim::Profile narrow = sim::profile("ib100");
   narrow.queue_slots = 2;
@@ -142,7 +142,7 @@ std::vector<ClusterBackend<Base>> cluster_backends() {
   add("SimWild", wild_profile());
   add("SimNarrow", narrow_profile());
   for (const NodeBackend& backend : backends()) {
-    if (backend.name == "Hosts") continue;  // their nodes need threads of their own
+    if (backend.name == "Hosts") continue;  // nodes on hosts need threads of their own
     all.push_back({backend.name, backend.why_not,
                    [backend](std::uint32_t members, const typename Base::Options& options) {
                      return std::make_unique<RealCluster<Base>>(backend, members, options);

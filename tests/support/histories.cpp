@@ -12,8 +12,8 @@ namespace dunlin::test {
 namespace {
 
 constexpr const char* kChecker = DUNLIN_LINEARIZABILITY_CHECKER;
-constexpr std::chrono::minutes kPatience{4};  // no figure that is hoped for
-constexpr int kWrong = 1;                     // exit status: some are not linearizable
+constexpr std::chrono::minutes kPatience{4};
+constexpr int kWrong = 1;  // exit status: some are not linearizable
 
 }  // namespace
 

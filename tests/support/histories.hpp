@@ -27,11 +27,11 @@ class Histories {
   enum class Model {
     one_register,  // keys hold "0" at first
     map,           // keys are absent at first
-    transactions   // likewise; each operation reads and writes several keys at one moment
+    transactions   // keys are absent at first; an operation reads and writes several at one moment
   };
   struct Verdict {
     bool linearizable = false;
-    std::string text;  // what the checker says: the histories that are not, and totals
+    std::string text;  // what the checker says: the histories that are not linearizable, and totals
   };
 
   /// Why there is no checker here; empty if there is one.

@@ -23,7 +23,7 @@ Descriptor new_namespace() {
   return made;
 }
 
-/// Seen from other processes.
+/// The path by which other processes see a descriptor.
 std::string path_of(const Descriptor& where) {
   return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(where.get());
 }
@@ -91,7 +91,7 @@ void Hosts::heal(unsigned host) const {
   run_in(switch_, "ip link set port" + std::to_string(host) + " up");
 }
 
-/// To a card that does not exist.
+/// Directs the packets to a card that does not exist.
 void Hosts::cut_one_way(unsigned from, unsigned to) const {
   run_in(hosts_.at(from), "ip neighbour replace " + address(to) +
                               " lladdr 02:00:00:00:00:01 nud permanent dev eth0");

@@ -17,7 +17,7 @@ namespace dunlin::test {
 
 class Hosts {
  public:
-  /// Why there can be none, or nothing.
+  /// Why there can be no hosts here; empty if there can.
   [[nodiscard]] static const std::string& why_not();
 
   /// Throws Error if something that why_not() did not foresee fails.
@@ -30,12 +30,12 @@ class Hosts {
   /// Unplugs its cable, and plugs it in again.
   void cut(unsigned host) const;
   void heal(unsigned host) const;
-  /// What `from` sends to `to` goes nowhere; the other direction is as before.
+  /// Drops what `from` sends to `to`; the other direction is as before.
   void cut_one_way(unsigned from, unsigned to) const;
   void heal_one_way(unsigned from, unsigned to) const;
-  /// Why what a host sends cannot be delayed or lost, or nothing.
+  /// Why impair() cannot be used here; empty if it can.
   [[nodiscard]] const std::string& why_not_impaired() const { return why_not_impaired_; }
-  /// As `tc qdisc ... netem` has it: "delay 20ms 5ms loss 2%".
+  /// `how` is an argument of `tc qdisc ... netem`: "delay 20ms 5ms loss 2%".
   void impair(unsigned host, const std::string& how) const;
 
  private:

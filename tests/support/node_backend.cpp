@@ -52,7 +52,7 @@ std::string unix_address_of(const NodeSpec& spec, Rank rank) {
   return "unix:" + spec.group + ".of." + std::to_string(rank);
 }
 
-/// Without OpenSSL the build has no tcp fabric, and says so instead.
+/// A build without OpenSSL has no tcp fabric.
 std::string fault_of_tcp() {
   for (const std::string& network : devices_of("tcp"))
     if (network.starts_with("lo ")) return "";
@@ -80,7 +80,7 @@ std::string fault_of_hosts() {
   return "";
 }
 
-/// In namespaces of our own, so the port is free.
+/// The port is free, as the namespaces are our own.
 std::string port_of(const NodeSpec& spec, std::size_t which) {
   return ":" + std::to_string(1024 + (std::hash<std::string>()(spec.group) + which) % 30'000);
 }
@@ -97,7 +97,7 @@ std::shared_ptr<Rendezvous> place_on_host(const NodeSpec& spec) {
   });
 }
 
-/// The first that is named; in the emulated machine of tests/verbs.
+/// The first device that the emulated machine of tests/verbs names.
 std::string rdma_device() {
   const char* const named = std::getenv("DUNLIN_VERBS_DEVICES");
   const std::string all = named == nullptr ? "" : named;

@@ -28,12 +28,11 @@ struct NodeSpec {
 
 struct NodeBackend {
   std::string name;
-  /// Why it cannot be had here, or nothing; to be asked before threads or processes are started.
+  /// Why it cannot be used here, or nothing; to be asked before threads or processes start.
   std::function<std::string()> why_not;
-  /// The calling thread belongs to the node from then on.
+  /// Joins; the calling thread belongs to the node from then on.
   std::function<std::unique_ptr<Fabric>(const NodeSpec&)> join;
-  /// Where that node can be found, and finds the other nodes of its group, of whom there are so
-  /// many in the end.
+  /// The rendezvous where the node is found, and finds the others of its group of `nodes`.
   std::function<std::shared_ptr<Rendezvous>(const NodeSpec&)> rendezvous;
   /// How long a node that works may be silent, where silence is the subject: the emulated machine's
   /// processors stand still whenever this machine's have other work.
@@ -48,7 +47,7 @@ struct NodeBackend {
 /// Those of these names.
 [[nodiscard]] std::vector<NodeBackend> backends_of(const std::vector<std::string>& names);
 
-/// How long a test waits before it calls something hung; no figure that is hoped for.
+/// How long a test waits before it calls something hung.
 inline constexpr std::uint32_t kPatienceMs = 120'000;
 
 /// The first line of a test's SetUp().

@@ -27,7 +27,7 @@ class Line {
   void send_line(std::string_view text);
   /// Whether receive_line() need not wait.
   [[nodiscard]] bool has_line() const noexcept { return rest_.find('\n') != std::string::npos; }
-  /// The next line; empty when the other one is gone.
+  /// The next line; empty if the other process is gone.
   [[nodiscard]] std::string receive_line();
   [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
@@ -46,20 +46,20 @@ class Process {
 
   [[nodiscard]] pid_t pid() const noexcept { return child_.pid(); }
   void send_line(std::string_view text) { line_.send_line(text); }
-  /// While it waits too long, for a line or for the end of the process, the protocol state of the
-  /// test's groups is printed (protocol_state.hpp).
+  /// A wait that takes too long, for a line or the process's end, prints the protocol state of the
+  /// test's groups (protocol_state.hpp).
   [[nodiscard]] std::string receive_line();
   /// The next line that has these words; empty if none comes.
   [[nodiscard]] std::string receive_line_with(std::string_view words);
   /// Readable when there is something to hear.
   [[nodiscard]] int descriptor() const noexcept { return line_.descriptor(); }
-  /// All lines that are still to come, until its end.
+  /// All further lines, until the process ends.
   [[nodiscard]] std::string receive_all_lines();
 
   void signal(int number) const { child_.signal(number); }
-  /// Kills it and waits until the kernel has torn it down.
+  /// Kills the process and waits until the kernel has torn it down.
   void kill() { child_.kill(); }
-  /// Waits for its end: the exit code, or minus the signal that ended it.
+  /// Waits until the process ends: the exit code, or minus the signal that ended it.
   int exit_code();
 
  private:

@@ -23,7 +23,7 @@ void print_protocol_state(const std::string& waits_for) {
     try {
       const process::Outcome shown = process::run(
           {.command = {DUNLIN_PROGRAM, "top", "--once", "--no-rates", "--raw", "--group", group}});
-      if (shown.status.well()) std::cerr << shown.output;  // else the group is gone
+      if (shown.status.well()) std::cerr << shown.output;  // otherwise the group is gone
     } catch (const std::exception& error) {
       std::cerr << "group " << group << " cannot be shown: " << error.what() << '\n';
     }

@@ -43,8 +43,8 @@ inline std::vector<CounterView> own_counters_of(Fabric& fabric) {
   return all;
 }
 
-/// One of a member's counters that observers see, of one word; nothing if it is not there.
-/// `labels`: all, or the first ones.
+/// A member's counter of one word, as observers see it; nothing if it is not there. `labels`: all,
+/// or the first ones.
 inline std::optional<std::uint64_t> counter_of(const Fabric& fabric, std::string_view name,
                                                std::string_view labels = {}) {
   for (const CounterView& view : counters_of(fabric))

@@ -19,7 +19,7 @@ constexpr const char* kSeparator = "----";
 struct Block {
   std::vector<std::string> commands;  // comments, too
   std::string output;
-  std::size_t line;  // of the first one
+  std::size_t line;  // the number of the first line
 };
 
 std::vector<Block> read_blocks(const std::filesystem::path& file) {

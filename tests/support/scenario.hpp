@@ -21,8 +21,8 @@ namespace dunlin::test {
 
 /// The words of a line.
 using Command = std::vector<std::string>;
-/// Makes what a scenario runs on, and returns what executes one command of it: the output, with a
-/// line feed behind each line. Throws std::exception for a command that there is not.
+/// Sets a scenario up, and returns the function that executes one command and returns the output,
+/// each line with a line feed. That throws std::exception for an unknown command.
 using Execute = std::function<std::string(const Command&)>;
 
 /// Runs all scenarios of a folder; gtest failures say in which file and line which output differs.

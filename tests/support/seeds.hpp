@@ -16,8 +16,8 @@
 /// The seeds of an audit.
 namespace dunlin::test {
 
-/// So many seeds that no test has had before, drawn from the date (UTC) and the name of the running
-/// test. Prints them.
+/// Draws seeds that no test has had before from the date (UTC) and the running test's name, and
+/// prints them.
 inline std::vector<std::uint64_t> seeds_of_today(std::uint64_t count) {
   using std::chrono::year_month_day;
   const year_month_day date(
@@ -41,7 +41,7 @@ inline std::vector<std::uint64_t> seeds_of_today(std::uint64_t count) {
   return seeds;
 }
 
-/// As many as usual, from 1 on but for a few of today; or those of DUNLIN_SEEDS="FIRST LAST".
+/// The seeds of a test: from 1 on, and a few of today; or those of DUNLIN_SEEDS="FIRST LAST".
 struct Seeds {
   explicit Seeds(std::uint64_t as_usual)
       : last(as_usual - std::min(kMostOfToday, as_usual / 8)), today(as_usual - last) {
@@ -56,7 +56,7 @@ struct Seeds {
   static constexpr std::uint64_t kMostOfToday = 24;
   std::uint64_t first = 1;
   std::uint64_t last;
-  std::uint64_t today;  // so many besides
+  std::uint64_t today;  // how many of today's
   bool are_usual = true;
 };
 

@@ -17,13 +17,13 @@ struct SocketOptions {
   Rank rank = 0;
   std::uint32_t members = 0;
   std::size_t frame_bytes = 32'768;
-  std::uint32_t buffers = 4;  // to each peer
+  std::uint32_t buffers = 4;  // for each peer
 };
 
-/// Returns when all are connected.
+/// Returns when all members are connected.
 [[nodiscard]] std::unique_ptr<stream::Transport> connect_sockets(const SocketOptions& options);
 
-/// A fabric over such sockets.
+/// A fabric over a socket transport.
 [[nodiscard]] std::unique_ptr<Fabric> join_over_sockets(const SocketOptions& options,
                                                         std::uint32_t silence_timeout_ms);
 
