@@ -17,7 +17,6 @@ namespace {
 
 using remote::Status;
 using test::CopiedMortals;
-using test::Mortals;
 using test::name_of;
 using test::two_copies;
 

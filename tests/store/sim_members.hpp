@@ -316,8 +316,8 @@ class Mortals {
 /// Homes of the lower ranks, and clients.
 struct CopiedMortals : Mortals {
   explicit CopiedMortals(std::uint32_t members = 6, std::uint32_t homes = 5,
-                         const StoreOptions& options = two_copies())
-      : Mortals(members, homes, network(), options) {}
+                         const StoreOptions& its_options = two_copies())
+      : Mortals(members, homes, network(), its_options) {}
 };
 
 inline constexpr std::uint32_t kFounders = 3;
