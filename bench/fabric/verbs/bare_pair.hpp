@@ -35,6 +35,7 @@ class BarePair {
   /// To a word of the peer's, until its former value is here; needs has_atomics().
   void add();
   [[nodiscard]] bool has_atomics() const noexcept { return has_atomics_; }
+  [[nodiscard]] const char* way() const noexcept { return sends_ ? "send" : "polled write"; }
 
  private:
   friend class BareListener;
