@@ -1,4 +1,4 @@
-# find_package(Dunlin 0.2) and pkg-config for whoever uses the installed library.
+# find_package(Dunlin 0.3) and pkg-config for whoever uses the installed library.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

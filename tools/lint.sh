@@ -70,7 +70,7 @@ for name in sys.stdin.read().split():
     try:
         now = open(name).read()
     except FileNotFoundError:
-        continue
+        now = ""
     if code(before) != code(now):
         print(name)
 ' "$1"
@@ -99,8 +99,8 @@ lint_tidy_changed() {
   done | xargs -0 -r -n 2 -P "$(nproc)" clang-tidy --quiet -p build/lint "--checks=-clang-analyzer-*"
 }
 
-# The benchmarks, which `./run test` does not build: whether those that a change touches, or that include a header which
-# it touches, are what a compiler accepts.
+# The benchmarks, which `./run test` does not build: whether those that a change touches, or whose headers it touches,
+# are what a compiler accepts.
 lint_bench() {
   local base changed commands=build/release/compile_commands.json
   find_change "./run build compiles the benchmarks"
@@ -113,16 +113,15 @@ import json, pathlib, re, sys
 root = pathlib.Path.cwd()
 changed = {root / name for name in sys.stdin.read().split()}
 def is_touched(file, seen):
-    if file in changed or file in seen:
-        return file in changed
+    if file in changed:
+        return True
     seen.add(file)
     found = (folder / name for name in re.findall(r"^#include [<\"](.+)[>\"]", file.read_text(), re.M)
              for folder in (root / "include", root / "src", root / "apps", root / "bench", root))
-    # Below the benchmarks, a header that keeps its text keeps what it means to them.
-    return any(is_touched(each, seen) if root / "bench" in each.parents or "Unity" in file.parts else each in changed
-               for each in found if each.is_file())
+    return any(is_touched(each, seen) for each in found if each not in seen and each.is_file())
 units = [each for each in json.load(open(sys.argv[1])) if "/dunlin_bench.dir/" in each["command"]]
-wanted = [each["command"] for each in units if is_touched(pathlib.Path(each["file"]), set())]
+gone = any(not file.exists() for file in changed)
+wanted = [each["command"] for each in units if gone or is_touched(pathlib.Path(each["file"]), set())]
 print(f"the compiler reads {len(wanted)} of {len(units)} units of the benchmarks", file=sys.stderr)
 for command in wanted:
     print(command, "-fsyntax-only", end="\0")

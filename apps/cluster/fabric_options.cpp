@@ -43,8 +43,10 @@ std::vector<std::string> fabric_names(Simulator simulator) {
 }
 
 void add_fabric_option(CLI::App& command, FabricOptions& options, const std::string& about) {
-  // Only a command that runs reads the environment, in which another command may have no interest.
-  command.preparse_callback([&options](std::size_t) { options.network = launch::network_name(); });
+  // After the help, and only for a command that runs: others have no interest in the environment.
+  command.parse_complete_callback([&command, &options] {
+    if (command.count("--fabric") == 0) options.network = launch::network_name();
+  });
   command.add_option("--fabric", options.network, about)->default_str("DUNLIN_NETWORK, else shm");
 }
 

@@ -199,7 +199,7 @@ class Store {
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
   /// What this process has counted, as `dunlin top` shows it: docs/top.md lists the names. Levels
-  /// are up to 10 ms old.
+  /// are those of the last look of poll(), which counts memory and slots piece by piece.
   [[nodiscard]] std::map<std::string, std::uint64_t> counters() const;
   /// A sentence that names the last member whose store has other options than ours, and what
   /// differs; empty: there is none. Calls on that member's keys end with `refused`.

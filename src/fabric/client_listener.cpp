@@ -34,7 +34,7 @@ ClientListener::ClientListener(const std::string& text, std::uint16_t port,
   std::string fault;
   const std::vector<SocketAddress> found =
       find_addresses(text, std::to_string(port), AI_NUMERICHOST, fault);
-  if (found.empty()) throw Error(where + "not an address; " + advice);
+  if (found.empty()) throw Error(where + "not an address (" + fault + "); " + advice);
   const SocketAddress& at = found.front();
   listener_ = new_stream_socket(at);
   checked(listener_.get(), "socket");
@@ -47,6 +47,7 @@ ClientListener::ClientListener(const std::string& text, std::uint16_t port,
 }
 
 std::optional<ClientListener::Arrival> ClientListener::accept() {
+  if (!spare_) spare_ = open_spare();  // the caller has closed the client that was turned away
   Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
     set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);

@@ -54,7 +54,7 @@ struct NetworkInterface {
   SocketAddress at;  // with port 0
   bool is_loopback = false;
 };
-/// The IP addresses of all interfaces that are up.
+/// The IP addresses of all interfaces that are up; none if this process may not ask the kernel.
 [[nodiscard]] std::vector<NetworkInterface> list_interfaces();
 
 /// The address that a socket is bound to. Throws Error.

@@ -176,6 +176,19 @@ TEST(Command, TakesTheNetworkOfTheEnvironmentIfTheCommandLineNamesNone) {
             std::string::npos);
 }
 
+TEST(Command, ReadsNoEnvironmentIfTheCommandLineNamesTheNetworkOrAsksForHelp) {
+  for (const char* last : {"--help", "--fabric=sim"}) {
+    dunlin::test::Process process([&](dunlin::test::Parent& parent) {
+      setenv("DUNLIN_CONFIG", "/proc/no such file", 1);
+      dup2(parent.descriptor(), STDERR_FILENO);
+      dup2(parent.descriptor(), STDOUT_FILENO);
+      return static_cast<int>(run_real({"routing", "--topology", "hub-ring:4", last}));
+    });
+    const std::string said = process.receive_all_lines();
+    EXPECT_EQ(process.exit_code(), 0) << said;
+  }
+}
+
 TEST(Command, ListsTheNetworksThatThereAreIfThatOneIsNot) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(run_real({"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--provider",

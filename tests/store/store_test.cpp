@@ -84,14 +84,14 @@ TEST_P(Stores, BehavesAsAStandardMapDoes) {
     }
     for (const auto& [key, value] : model) EXPECT_EQ(get(1, key), value);
     EXPECT_EQ(count(0), model.size());
-    std::size_t local = 0;
+    std::map<std::string, std::size_t> local;  // bytes, by key
     for (const Rank rank : {0U, 1U, 2U})
       at(rank).for_each_local([&](const StoreEntry& entry) {
-        ++local;
         const std::string key(reinterpret_cast<const char*>(entry.key.data()), entry.key.size());
-        EXPECT_TRUE(model.contains(key) && entry.value.size() == model[key].size());
+        EXPECT_TRUE(local.emplace(key, entry.value.size()).second) << key << " is seen twice";
       });
-    EXPECT_EQ(local, model.size());
+    EXPECT_EQ(local.size(), model.size());
+    for (const auto& [key, value] : model) EXPECT_EQ(local[key], value.size()) << key;
   }
 }
 

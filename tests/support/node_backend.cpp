@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <dunlin/error.hpp>
 #include <dunlin/join.hpp>
 
 #include "support/hosts.hpp"
@@ -151,7 +152,9 @@ const std::vector<NodeBackend>& backends() {
 }
 
 const NodeBackend& backend_of(const std::string& name) {
-  return *std::ranges::find(backends(), name, &NodeBackend::name);
+  const auto found = std::ranges::find(backends(), name, &NodeBackend::name);
+  if (found == backends().end()) throw Error("there is no backend " + name);
+  return *found;
 }
 
 std::vector<NodeBackend> backends_of(const std::vector<std::string>& names) {
