@@ -236,7 +236,7 @@ class Mortals {
     }
     EXPECT_EQ(remote::describe(status), "done") << "STO-M1";
   }
-  /// Of the numbers that the first keys have.
+  /// Adds the numbers that the first keys have.
   int sum(Rank by, int many) {
     int all = 0;
     for (int key = 0; key < many; ++key) all += std::stoi(get(by, name_of(key)));
