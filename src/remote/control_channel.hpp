@@ -11,6 +11,12 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
+// In a unity build, g++ takes the frame of a protocol for a type of a header, which must not have
+// members of local types.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wsubobject-linkage"
+#endif
+
 namespace dunlin::remote {
 
 /// Small messages between the founders, unless told otherwise, each of which arrives, in order,

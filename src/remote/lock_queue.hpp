@@ -11,46 +11,31 @@
 
 namespace dunlin::remote {
 
-/// One acquisition, from compare-and-swap to hand-over.
+/// One acquisition, from compare-and-swap to hand-over; a protocol goes with it (locks.cpp).
 struct Node {
-  enum class Phase : std::uint8_t {
-    free,
-    enter,        // compare-and-swap until this node is the tail
-    link,         // write its address into the predecessor's node
-    wait,         // for the predecessor's write into its own
-    held,         //
-    settle_also,  // a change was given up: until what was posted of it has landed elsewhere
-    settle,       // ... at the home
-    leave,        // compare-and-swap the word back to 0, as long as there is no successor
-    await_next,   // another has entered, and will write its address
-    grant,        // write into the successor's node
-    stranded,     // the successor has failed: the repair sees to it
-    busy,         // refused
-    lost          // the home has failed
-  };
-  Phase phase = Phase::free;
+  Rank home = 0;
+  std::uint64_t offset = 0;
   bool only_if_free = false;
   bool given_up = false;   // released, or its waiter has gone
   bool recovered = false;  // the last holder died with the lock
   bool unsettled = false;  // operations without a waiting caller may be under way
-  bool settled = false;    // lost, and no member will write to it any more
-  bool posted = false;     // an operation's result has to be looked at
-  bool restarts = false;   // at another home, once the repair is over
   bool elsewhere = false;  // unsettled at that member, too
   Rank also_at = 0;
   std::uint64_t also_offset = 0;
-  Rank home = 0;
-  std::uint64_t offset = 0;
-  std::uint64_t word = 0;      // what it made of the lock's word
-  std::uint64_t expected = 0;  // in it
-  std::uint64_t before = 0;    // what was there
-  std::uint64_t message = 0;   // source of what is written to another node
-  NodeAddress other;           // the predecessor, then the successor
-  Completion done;
 
-  [[nodiscard]] bool in_queue() const noexcept {
-    return phase >= Phase::link && phase <= Phase::grant;
-  }
+  Locks::Answer answer = Locks::Answer::waiting;
+  std::uint64_t word = 0;  // what it made of the lock's word; 0: it is in no queue
+  bool posted = false;     // an operation's result has to be looked at
+  // What repairs say:
+  bool lost = false;          // there is no such lock any more
+  bool restarts = false;      // at another home, once the repair is over
+  bool settled = false;       // lost, and no member will write to it any more
+  bool stranded = false;      // its successor has failed: the repair sees to it
+  std::uint64_t before = 0;   // what the last compare-and-swap found
+  std::uint64_t message = 0;  // source of what is written to another node
+  ProtocolState* protocol = nullptr;
+
+  [[nodiscard]] bool in_queue() const noexcept { return word != 0 && !lost && !stranded; }
 };
 
 /// A message while queues are repaired; `generation` is the membership's.
@@ -77,16 +62,44 @@ struct Locks::State {
   State(Progress& progress, LocksOptions options);
 
   // --- queues: locks.cpp -------------------------------------------------------------------------
-  void step(std::uint32_t index) noexcept;
-  void take_result(std::uint32_t index) noexcept;
-  /// Returns whether the node can go on at once.
-  bool act(std::uint32_t index) noexcept;
-  bool post(Node& node, const Operation& operation) noexcept;
-  [[nodiscard]] bool is_lost_with_its_home(Node& node) noexcept;
+  /// The way of a node, from its acquisition to the end of its release.
+  Protocol<Status> pass_through(std::uint32_t index);
+  /// `ok`: it is in the queue; else it is not.
+  Protocol<Status> enter(std::uint32_t index);
+  /// Waits until all that was posted under the lock has landed.
+  Protocol<Status> settle(std::uint32_t index);
+  /// Hands the lock on, or frees it.
+  Protocol<Status> leave(std::uint32_t index);
+
+  /// When a node's operation may be posted: not while queues are repaired. One that was not posted
+  /// before a repair never is.
+  struct Gate {
+    const State* locks;
+    Node* node;
+    Rank target;
+    std::uint64_t repairs;
+    [[nodiscard]] Status now() const noexcept;
+    [[nodiscard]] Status refused() const noexcept {
+      return locks->withdrawn[target] ? Status::lost : Status::ok;
+    }
+    void posted() const noexcept { node->posted = true; }
+    void taken() const noexcept { node->posted = false; }
+  };
+  /// `in_repair`: the number of repairs that had begun when the operation was decided on.
+  [[nodiscard]] auto step(Node& node, std::uint64_t in_repair, Rank target,
+                          const Operation& operation) noexcept {
+    return post(fabric, operation, Gate{this, &node, target, in_repair});
+  }
+  /// Whether no queue changes.
+  [[nodiscard]] bool rests() const noexcept;
+  [[nodiscard]] auto thawed() const noexcept {
+    return Until([this] { return !rests(); });
+  }
   /// Whether a word that a peer has written can be a node's address.
   [[nodiscard]] bool is_known(NodeAddress address) const noexcept {
     return address.member < withdrawn.size() && address.node < kMaxLockNodes;
   }
+  void reset_words(std::uint32_t index) noexcept;
   void free(std::uint32_t index) noexcept;
   [[nodiscard]] std::uint64_t& own_word(std::uint32_t index, std::uint64_t which) const noexcept;
   [[nodiscard]] NodeAddress address(std::uint32_t index) const noexcept {
@@ -119,6 +132,7 @@ struct Locks::State {
   std::set<std::uint64_t> managed;
 
   bool frozen = false;
+  std::uint64_t repairs = 0;  // begun
   std::uint64_t generation = 0;
   bool parted = false;  // nodes whose home is gone are lost
   bool said_frozen = false;
@@ -130,6 +144,7 @@ struct Locks::State {
   std::vector<std::uint64_t> placed_in;
   std::vector<std::uint64_t> resumed_in;
   std::vector<std::pair<Rank, RepairMessage>> reports;
+  Runs protocols{progress};  // those of the nodes
 };
 
 }  // namespace dunlin::remote

@@ -17,12 +17,12 @@
 ///     can arrive late, and undo a newer link.
 namespace dunlin::remote {
 
-using Phase = Node::Phase;
 using Type = RepairMessage::Type;
 
 void Locks::State::begin_repair() {
   generation = progress.generation();
   frozen = true;
+  ++repairs;
   parted = said_frozen = said_report = said_placed = said_resume = false;
   reports.clear();
 }
@@ -30,7 +30,7 @@ void Locks::State::begin_repair() {
 /// Once those have been relocated whose lock has another home now.
 void Locks::State::lose_nodes() noexcept {
   for (const std::uint32_t index : active)
-    if (!progress.contains(nodes[index].home)) nodes[index].phase = Phase::lost;
+    if (!progress.contains(nodes[index].home)) nodes[index].lost = true;
 }
 
 void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
@@ -41,10 +41,7 @@ void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
     node.home = home;
     node.offset = offset;
     node.restarts = true;
-    if (node.phase == Phase::lost && !node.given_up) {  // found out before the members agreed
-      node.phase = Phase::enter;
-      node.settled = false;
-    }
+    node.settled = false;
   }
 }
 
@@ -69,7 +66,7 @@ std::size_t Locks::State::go_on_with_repair() {
   }
   if (!said_frozen) {
     for (const std::uint32_t index : active)
-      if (!nodes[index].done.finished() || nodes[index].posted) return 0;
+      if (nodes[index].posted) return 0;
     said_frozen = true;
     tell_members(Type::frozen);
     return 1;
@@ -126,15 +123,15 @@ void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
 
 void Locks::State::report_nodes() {
   for (const std::uint32_t index : std::vector(active)) {
-    step(index);  // it may have been granted the lock meanwhile
     const Node& node = nodes[index];
+    protocols.advance(*node.protocol);  // it may have been granted the lock meanwhile
     if (!node.in_queue()) continue;
     channel.send(node.home, RepairMessage{.type = Type::report,
                                           .generation = generation,
                                           .node = index,
                                           .offset = node.offset,
                                           .ticket = ticket_of(node.word),
-                                          .holds = node.phase >= Phase::held ? 1U : 0U});
+                                          .holds = node.answer == Answer::held ? 1U : 0U});
   }
 }
 
@@ -190,28 +187,20 @@ void Locks::State::place(const RepairMessage& message) noexcept {
   Node& node = nodes[index];
   if (!node.in_queue()) return;
   if (message.grant == kNoLock) {
-    node.phase = Phase::lost;
+    node.lost = true;
     return;
   }
   memory::store(own_word(index, kNextWord), message.next);
   if (message.grant != 0) memory::store(own_word(index, kGrantWord), message.grant);
-  if (node.phase == Phase::link) node.phase = Phase::wait;
-  if (node.phase == Phase::await_next || node.phase == Phase::grant) node.phase = Phase::leave;
 }
 
 void Locks::State::end_repair() noexcept {
   frozen = false;
-  for (std::size_t i = active.size(); i > 0; --i) {
-    const std::uint32_t index = active[i - 1];
+  for (const std::uint32_t index : active) {
     Node& node = nodes[index];
-    node.settled = node.settled || node.phase == Phase::lost;
-    if (node.restarts && node.phase == Phase::enter) {  // no member writes to it any more
-      node.expected = 0;
-      memory::store(own_word(index, kGrantWord), 0);
-      memory::store(own_word(index, kNextWord), 0);
-    }
-    node.restarts = false;
-    if (node.phase == Phase::stranded) free(index);
+    node.settled = node.settled || node.lost || node.answer == Answer::lost;
+    if (node.restarts && node.word == 0) reset_words(index);  // no member writes to it any more
+    node.restarts = node.stranded = false;
   }
 }
 

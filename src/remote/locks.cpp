@@ -1,12 +1,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
 namespace dunlin::remote {
 
-using Phase = Node::Phase;
+namespace {
+
+/// A step that a repair has overtaken: what it was for may be different now.
+constexpr Status kOvertaken = Status::conflict;
+
+}  // namespace
 
 Locks::State::State(Progress& its_progress, LocksOptions its_options)
     : progress(its_progress),
@@ -40,9 +46,8 @@ Locks::Locks(Progress& progress, LocksOptions options)
 }
 
 Locks::~Locks() {
+  state_->protocols.end_all(Status::abandoned);
   state_->progress.remove(*this);
-  for (const std::uint32_t index : state_->active)
-    state_->fabric.abandon(state_->nodes[index].done);
 }
 
 LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept {
@@ -51,37 +56,17 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   const std::uint32_t index = state.free_nodes.back();
   state.free_nodes.pop_back();
   Node& node = state.nodes[index];
-  node.phase = Phase::enter;
-  node.only_if_free = only_if_free;
-  node.given_up = node.recovered = node.unsettled = node.settled = node.posted = false;
-  node.restarts = node.elsewhere = false;
-  node.home = home;
-  node.offset = offset;
-  node.expected = 0;
-  node.done.reset();
-  // No member knows this node yet, and none that knew it before still writes to it.
-  memory::store(state.own_word(index, kGrantWord), 0);
-  memory::store(state.own_word(index, kNextWord), 0);
+  node = {.home = home, .offset = offset, .only_if_free = only_if_free};
+  state.reset_words(index);
   state.active.push_back(index);
-  if (!state.progress.contains(home)) {
-    node.phase = Phase::lost;
-    node.settled = true;
-  }
-  state.step(index);
-  return {index};
+  node.protocol = state.protocols.start(state.pass_through(index));
+  if (node.protocol != nullptr) return {index};
+  state.free(index);  // there was no memory
+  return {};
 }
 
 Locks::Answer Locks::answer(LockNode node) const noexcept {
-  switch (state_->nodes[node.index].phase) {
-    case Phase::held:
-      return Answer::held;
-    case Phase::busy:
-      return Answer::busy;
-    case Phase::lost:
-      return Answer::lost;
-    default:
-      return Answer::waiting;
-  }
+  return state_->nodes[node.index].answer;
 }
 
 bool Locks::recovered(LockNode node) const noexcept { return state_->nodes[node.index].recovered; }
@@ -98,8 +83,10 @@ void Locks::settle_also(LockNode which, Rank member, std::uint64_t offset) noexc
 }
 
 void Locks::release(LockNode which) noexcept {
-  state_->nodes[which.index].given_up = true;
-  state_->step(which.index);
+  Node& node = state_->nodes[which.index];
+  DUNLIN_ASSERT(!node.given_up, "REM-8: a lock is given back once");
+  node.given_up = true;
+  state_->protocols.advance(*node.protocol);
 }
 
 bool Locks::idle(Rank home, std::uint64_t offset) const noexcept {
@@ -113,7 +100,7 @@ bool Locks::settling(Rank home, std::uint64_t offset) const noexcept {
   return std::any_of(state_->active.begin(), state_->active.end(), [&](std::uint32_t index) {
     const Node& node = state_->nodes[index];
     return node.home == home && node.offset == offset && node.given_up &&
-           (node.unsettled || node.elsewhere || node.phase == Phase::settle_also);
+           (node.unsettled || node.elsewhere);
   });
 }
 
@@ -127,18 +114,13 @@ LockView Locks::view(std::size_t active) const noexcept {
   return {.home = node.home,
           .offset = node.offset,
           .ticket = node.in_queue() ? ticket_of(node.word) : 0,
-          .held = node.phase >= Phase::held};
+          .held = node.answer == Answer::held};
 }
 
 std::size_t Locks::poll_part() {
   State& state = *state_;
   std::size_t done = state.channel.poll();
-  for (std::size_t i = state.active.size(); i > 0; --i) {  // a step may take its node out
-    const std::uint32_t index = state.active[i - 1];
-    const Phase before = state.nodes[index].phase;
-    state.step(index);
-    if (state.nodes[index].phase != before) ++done;
-  }
+  done += state.protocols.advance();
   if (state.frozen) done += state.go_on_with_repair();
   return done;
 }
@@ -151,186 +133,183 @@ std::uint64_t& Locks::State::own_word(std::uint32_t index, std::uint64_t which) 
   return *reinterpret_cast<std::uint64_t*>(node_words.memory().data() + index * kNodeBytes + which);
 }
 
+/// No member knows the node now, and none that knew it before still writes to it.
+void Locks::State::reset_words(std::uint32_t index) noexcept {
+  memory::store(own_word(index, kGrantWord), 0);
+  memory::store(own_word(index, kNextWord), 0);
+}
+
 void Locks::State::free(std::uint32_t index) noexcept {
-  nodes[index].phase = Phase::free;
+  nodes[index].word = 0;
   active.erase(std::find(active.begin(), active.end(), index));
   free_nodes.push_back(index);
 }
 
-bool Locks::State::post(Node& node, const Operation& operation) noexcept {
-  if (frozen && !is_injected(FaultInjection::frozen_locks_go_on)) return false;
-  node.done.reset();
-  node.posted = fabric.post(operation.notify(node.done, Notify::remotely)).all();
-  return node.posted;
+Status Locks::State::Gate::now() const noexcept {
+  if (is_injected(FaultInjection::frozen_locks_go_on)) return Status::ok;
+  if (repairs != locks->repairs) return kOvertaken;
+  return locks->rests() ? Status::under_way : Status::ok;
 }
 
-/// Nodes of a member that has destroyed its part: nobody waits there any more.
-bool Locks::State::is_lost_with_its_home(Node& node) noexcept {
-  if (frozen || !withdrawn[node.home]) return false;
-  node.phase = Phase::lost;
-  node.settled = true;
-  return true;
+bool Locks::State::rests() const noexcept {
+  return frozen && !is_injected(FaultInjection::frozen_locks_go_on);
 }
 
-void Locks::State::step(std::uint32_t index) noexcept {
+Protocol<Status> Locks::State::pass_through(std::uint32_t index) {
   Node& node = nodes[index];
-  while (node.phase != Phase::free && node.done.finished()) {
-    if (node.posted) {
-      node.posted = false;
-      take_result(index);
-    } else if (!act(index)) {
-      return;
+  struct Place {
+    State& locks;
+    std::uint32_t index;
+    ~Place() { locks.free(index); }
+  } const place{*this, index};
+
+  Status status = Status::lost;
+  if (progress.contains(node.home))
+    status = co_await enter(index);
+  else
+    node.settled = true;
+  while (status == Status::lost) {  // unless it has a copy elsewhere
+    node.answer = Answer::lost;
+    co_await Until([&] { return node.restarts || (node.given_up && node.settled); });
+    if (!node.restarts) co_return status;
+    node.answer = Answer::waiting;
+    status = co_await enter(index);
+  }
+  if (status == Status::busy) {
+    node.answer = Answer::busy;
+    co_await Until([&] { return node.given_up; });
+  }
+  if (status != Status::ok) co_return status;
+
+  if (!is_free(node.before)) {
+    // Pairs with the predecessor's write of kGranted, which comes after all that it did under the
+    // lock was placed.
+    std::uint64_t granted = 0;
+    co_await Until([&] {
+      granted = memory::load(own_word(index, kGrantWord));
+      return granted != 0 || node.lost;
+    });
+    node.recovered = granted == kGrantedAfterDeath;
+  }
+  if (!node.lost) node.answer = Answer::held;
+  co_await Until([&] { return node.given_up || node.lost; });
+
+  if (!node.lost && (node.elsewhere || node.unsettled)) status = co_await settle(index);
+  if (!node.lost && status == Status::ok) status = co_await leave(index);
+  if (!node.lost && status == Status::ok) co_return status;
+  node.answer = Answer::lost;
+  node.word = 0;
+  co_await Until([&] { return node.given_up && node.settled; });
+  co_return Status::lost;
+}
+
+Protocol<Status> Locks::State::enter(std::uint32_t index) {
+  Node& node = nodes[index];
+  std::uint64_t expected = 0, in_repair = 0;
+  while (node.word == 0) {
+    // While it restarts, its former successor may still write to it.
+    co_await Until([&] { return !rests() && !node.restarts; });
+    if (node.given_up) co_return Status::abandoned;
+    if (node.lost) co_return Status::lost;
+    in_repair = repairs;
+    const std::uint32_t ticket = is_free(expected) ? 1 : ticket_of(expected) + 1;
+    const std::uint64_t word = lock_word(ticket, address(index));
+    const Status swapped = co_await step(
+        node, repairs, node.home,
+        compare_swap(node.home, options.words, node.offset, expected, word, &node.before));
+    if (node.restarts || swapped == kOvertaken) {  // what the former home has said does not count
+      expected = 0;
+    } else if (swapped != Status::ok) {
+      node.settled = withdrawn[node.home];
+      co_return Status::lost;
+    } else if (node.before == expected) {
+      node.word = word;
+    } else if (node.only_if_free && !is_free(node.before)) {
+      co_return Status::busy;
+    } else {
+      expected = node.before;  // the lock's word has changed: again, from what it is now
     }
   }
+  node.recovered = node.before == kFreeAfterDeath;
+  if (is_free(node.before)) co_return Status::ok;
+  const NodeAddress predecessor = unpack(node.before);
+  if (!is_known(predecessor)) {  // no member has written this
+    node.word = 0;
+    node.settled = true;
+    co_return Status::lost;
+  }
+  node.message = pack(address(index));
+  // If the predecessor has failed, the repair finds this node.
+  static_cast<void>(
+      co_await step(node, in_repair, predecessor.member,
+                    write(predecessor.member, node_words.id(),
+                          predecessor.node * kNodeBytes + kNextWord, &node.message, 8)));
+  co_return Status::ok;
 }
 
-void Locks::State::take_result(std::uint32_t index) noexcept {
+Protocol<Status> Locks::State::settle(std::uint32_t index) {
   Node& node = nodes[index];
-  const bool failed = node.done.failed();
-  // The former home's step does not count; it is taken once more at the new one.
-  if (node.restarts && (node.phase == Phase::enter || node.phase == Phase::settle)) return;
-  switch (node.phase) {
-    case Phase::enter:
-      if (failed) {
-        node.phase = Phase::lost;
-      } else if (node.before == node.expected) {
-        node.word =
-            lock_word(is_free(node.before) ? 1 : ticket_of(node.before) + 1, address(index));
-        node.recovered = node.before == kFreeAfterDeath;
-        node.other = unpack(node.before);
-        node.phase = is_free(node.before)   ? Phase::held
-                     : is_known(node.other) ? Phase::link
-                                            : Phase::lost;
-        node.settled = node.phase == Phase::lost;
-      } else if (node.only_if_free && !is_free(node.before)) {
-        node.phase = Phase::busy;
-      } else {
-        node.expected = node.before;  // the lock's word has changed: again, from what it is now
-      }
-      return;
-    case Phase::link:
-      node.phase = Phase::wait;  // if the predecessor has failed, the repair finds this node
-      return;
-    case Phase::settle_also:
-      node.elsewhere = false;  // if it has failed, nothing lands there any more
-      node.phase = Phase::held;
-      return;
-    case Phase::settle:
+  if (is_injected(FaultInjection::given_up_is_not_settled)) node.elsewhere = node.unsettled = false;
+  while (node.elsewhere) {
+    const Status landed =
+        co_await step(node, repairs, node.also_at,
+                      fetch_add(node.also_at, options.words, node.also_offset, 0, &node.before));
+    if (landed == kOvertaken)
+      co_await thawed();
+    else
+      node.elsewhere = false;  // if that member has failed, nothing lands there any more
+  }
+  while (node.unsettled && !node.lost) {  // a signal behind all that was posted to the home (F1)
+    const Status landed =
+        co_await step(node, repairs, node.home,
+                      fetch_add(node.home, options.words, node.offset, 0, &node.before));
+    if (node.restarts || landed == kOvertaken) {
+      co_await thawed();
+    } else {
       node.unsettled = false;
-      node.phase = failed ? Phase::lost : Phase::leave;
-      return;
-    case Phase::leave:
-      if (failed) {
-        node.phase = Phase::lost;
-      } else if (node.before == node.word) {
-        free(index);
-      } else {
-        node.phase = Phase::await_next;
-      }
-      return;
-    case Phase::grant:
-      if (failed) {
-        node.phase = Phase::stranded;
-      } else {
-        free(index);
-      }
-      return;
-    default:
-      return;
+      if (landed != Status::ok) co_return landed;
+    }
   }
+  co_return Status::ok;
 }
 
-bool Locks::State::act(std::uint32_t index) noexcept {
+Protocol<Status> Locks::State::leave(std::uint32_t index) {
   Node& node = nodes[index];
-  switch (node.phase) {
-    case Phase::enter: {
-      if (node.given_up) {
-        if (node.restarts) return false;  // its former successor may still write to it
-        free(index);
-        return true;
+  while (!node.lost) {
+    co_await thawed();
+    const std::uint64_t in_repair = repairs;
+    if (memory::load(own_word(index, kNextWord)) == 0) {
+      const Status swapped =
+          co_await step(node, repairs, node.home,
+                        compare_swap(node.home, options.words, node.offset, node.word,
+                                     node.recovered ? kFreeAfterDeath : 0, &node.before));
+      if (swapped == kOvertaken) continue;
+      if (swapped != Status::ok) {
+        node.settled = withdrawn[node.home];
+        co_return swapped;
       }
-      const std::uint32_t ticket = is_free(node.expected) ? 1 : ticket_of(node.expected) + 1;
-      if (post(node, compare_swap(node.home, options.words, node.offset, node.expected,
-                                  lock_word(ticket, address(index)), &node.before)))
-        return true;
-      if (!withdrawn[node.home]) return false;
-      node.phase = Phase::lost;
-      node.settled = true;
-      return true;
+      if (node.before == node.word) co_return Status::ok;
+      co_await Until([&] {  // another has entered, and writes its address
+        return memory::load(own_word(index, kNextWord)) != 0 || repairs != in_repair;
+      });
+      if (repairs != in_repair) continue;
     }
-    case Phase::link:
-      node.message = pack(address(index));
-      if (post(node, write(node.other.member, node_words.id(),
-                           node.other.node * kNodeBytes + kNextWord, &node.message, 8)))
-        return true;
-      if (!withdrawn[node.other.member]) return false;
-      node.phase = Phase::wait;
-      return true;
-    case Phase::wait: {
-      // Pairs with the predecessor's write of kGranted, which comes after all that it did under
-      // the lock was placed.
-      const std::uint64_t grant = memory::load(own_word(index, kGrantWord));
-      if (grant == 0) return false;
-      node.recovered = grant == kGrantedAfterDeath;
-      node.phase = Phase::held;
-      return true;
-    }
-    case Phase::held:
-      if (!node.given_up) return false;
-      if (is_injected(FaultInjection::given_up_is_not_settled))
-        node.elsewhere = node.unsettled = false;
-      node.phase = node.elsewhere   ? Phase::settle_also
-                   : node.unsettled ? Phase::settle
-                                    : Phase::leave;
-      return true;
-    case Phase::settle_also:
-      if (post(node, fetch_add(node.also_at, options.words, node.also_offset, 0, &node.before)))
-        return true;
-      if (!frozen && withdrawn[node.also_at]) {
-        node.elsewhere = false;
-        node.phase = Phase::held;
-        return true;
-      }
-      return false;
-    case Phase::settle:  // a signal behind all that was posted to the home (F1)
-      return post(node, fetch_add(node.home, options.words, node.offset, 0, &node.before)) ||
-             is_lost_with_its_home(node);
-    case Phase::leave:
-      if (memory::load(own_word(index, kNextWord)) != 0) {
-        node.phase = Phase::grant;
-        return true;
-      }
-      return post(node, compare_swap(node.home, options.words, node.offset, node.word,
-                                     node.recovered ? kFreeAfterDeath : 0, &node.before)) ||
-             is_lost_with_its_home(node);
-    case Phase::await_next:
-      if (memory::load(own_word(index, kNextWord)) == 0) return false;
-      node.phase = Phase::grant;
-      return true;
-    case Phase::grant:
-      node.other = unpack(memory::load(own_word(index, kNextWord)));
-      if (!is_known(node.other)) {  // no member writes this
-        node.phase = Phase::stranded;
-        return true;
-      }
+    const NodeAddress next = unpack(memory::load(own_word(index, kNextWord)));
+    Status granted = Status::lost;
+    if (is_known(next)) {  // else no member has written this
       node.message = node.recovered ? kGrantedAfterDeath : kGranted;
-      if (post(node, write(node.other.member, node_words.id(),
-                           node.other.node * kNodeBytes + kGrantWord, &node.message, 8)))
-        return true;
-      if (!withdrawn[node.other.member]) return false;
-      node.phase = Phase::stranded;
-      return true;
-    case Phase::busy:
-      if (node.given_up) free(index);
-      return false;
-    case Phase::lost:
-      if (node.given_up && node.settled) free(index);
-      return false;
-    case Phase::stranded:
-    case Phase::free:
-      return false;
+      granted = co_await step(node, in_repair, next.member,
+                              write(next.member, node_words.id(),
+                                    next.node * kNodeBytes + kGrantWord, &node.message, 8));
+    }
+    if (granted == kOvertaken) continue;
+    if (granted != Status::ok) {
+      node.stranded = true;
+      co_await Until([&] { return !node.stranded; });
+    }
+    co_return Status::ok;
   }
-  return false;
+  co_return Status::lost;
 }
 
 }  // namespace dunlin::remote

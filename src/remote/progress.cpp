@@ -52,6 +52,7 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
 }
 
 Progress::~Progress() {
+  calls_.end_all(Status::abandoned);
   while (first_ != nullptr) first_->abandon();
 }
 
@@ -103,7 +104,7 @@ std::size_t Progress::poll() {
     ~Polling() { polling = false; }
     bool& polling;
   } const polling(polling_);
-  if (fabric_.is_forked()) return first_ != nullptr ? advance_all() : 0;
+  if (fabric_.is_forked()) return advance_all();
   // The members come before the operations to the places in the queues that this poll frees.
   std::size_t done = fabric_.poll();
   done += members_.poll();
@@ -111,8 +112,7 @@ std::size_t Progress::poll() {
   if (generation_ != told_generation_) done += fence_members();
   was_stopped_ = stopped();
   for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
-  if (first_ != nullptr) done += advance_all();
-  return done;
+  return done + advance_all();
 }
 
 /// The group's decision holds for this process's connections, too (FAB-X1, FAB-X4). A member that
@@ -157,7 +157,7 @@ std::size_t Progress::fence_members() {
 
 std::size_t Progress::advance_all() {
   const bool none_goes_on = was_stopped();
-  std::size_t done = 0;
+  std::size_t done = calls_.advance(none_goes_on);
   for (InFlight* operation = first_; operation != nullptr; operation = next_) {
     next_ = operation->after_;
     if (none_goes_on) {
@@ -223,26 +223,34 @@ void Progress::pause(std::uint32_t fruitless, std::uint64_t deadline_ns) {
   }
 }
 
-bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns) {
+template <class Calls>
+bool Progress::wait_for(const Calls& calls, std::uint64_t timeout_ns) {
   std::uint64_t deadline_ns = 0;
   std::uint32_t fruitless = 0;
-  for (InFlight* const operation : operations) {
-    Progress& progress = *operation->progress_;
-    if (operation->finished()) {
+  for (const AnyCall call : calls) {
+    Progress& progress = call.progress();
+    if (call.finished()) {
       progress.poll_in_passing();
       continue;
     }
     progress.check_may_wait();
     const std::uint64_t now = progress.fabric_.now_ns();
     if (deadline_ns == 0) deadline_ns = timeout_ns < kForever - now ? now + timeout_ns : kForever;
-    while (!operation->finished()) {
+    while (!call.finished()) {
       fruitless = progress.poll() == 0 ? fruitless + 1 : 0;
-      if (operation->finished()) break;
+      if (call.finished()) break;
       if (deadline_ns != kForever && progress.fabric_.now_ns() >= deadline_ns) return false;
       progress.pause(fruitless, deadline_ns);
     }
   }
   return true;
+}
+
+bool wait_all(std::span<const AnyCall> calls, std::uint64_t timeout_ns) {
+  return Progress::wait_for(calls, timeout_ns);
+}
+bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns) {
+  return Progress::wait_for(operations, timeout_ns);
 }
 
 }  // namespace dunlin::remote

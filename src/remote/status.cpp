@@ -55,6 +55,8 @@ std::string_view describe(Status status) noexcept {
       return "it has more bytes than is possible there";
     case Status::conflict:
       return "another has changed what the transaction has read; try again";
+    case Status::no_memory:
+      return "this process has no memory for the call";
   }
   return "ended in a way that has no name";
 }

@@ -1,8 +1,8 @@
 # Sources with bugs to be switched on (src/fault_injection.hpp), for the auditor to find. They come before the
 # library's own, which are then left out. Some faults are undefined behaviour.
 if(NOT DUNLIN_SANITIZE)
-  add_library(dunlin_fault_injection OBJECT ${PROJECT_SOURCE_DIR}/src/table/core.cpp)
-  dunlin_add_units(dunlin_fault_injection src/group src/multicast)
+  add_library(dunlin_fault_injection OBJECT)
+  dunlin_add_units(dunlin_fault_injection src/table src/group src/multicast)
   target_compile_definitions(dunlin_fault_injection PUBLIC DUNLIN_FAULT_INJECTION)
   target_include_directories(dunlin_fault_injection PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(dunlin_fault_injection PRIVATE dunlin dunlin_options)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dunlin/fabric.hpp>
+#include <dunlin/remote/call.hpp>
 #include <dunlin/remote/membership.hpp>
 #include <dunlin/remote/status.hpp>
 
@@ -38,12 +39,6 @@ namespace dunlin::remote {
 class Awaiting;
 class InFlight;
 class Progress;
-
-/// The timeout of an operation without a deadline.
-inline constexpr std::uint64_t kForever = UINT64_MAX;
-
-/// Waits for all of them, as InFlight::wait does; returns whether all have ended.
-bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns = kForever);
 
 class InFlight {
  public:
@@ -93,7 +88,7 @@ class InFlight {
  private:
   friend class Progress;
   friend class Awaiting;
-  friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
+  friend class AnyCall;
   void set_deadline(std::uint64_t timeout_ns) noexcept;
   void unlink() noexcept;
 
@@ -149,9 +144,28 @@ template <std::derived_from<InFlight> Operation>
   return AwaitingOne<Operation>(operation);
 }
 
-inline bool wait_all(std::initializer_list<InFlight*> operations,
-                     std::uint64_t timeout_ns = kForever) {
-  return wait_all(std::span(operations.begin(), operations.size()), timeout_ns);
+/// A call or operation, whatever its kind.
+class AnyCall {
+ public:
+  AnyCall(CallBase* call) noexcept : call_(call) {}                 // NOLINT: implicit
+  AnyCall(InFlight* operation) noexcept : operation_(operation) {}  // NOLINT: implicit
+  [[nodiscard]] bool finished() const noexcept {
+    return call_ != nullptr ? call_->finished() : operation_->finished();
+  }
+  [[nodiscard]] Progress& progress() const noexcept {
+    return call_ != nullptr ? call_->progress() : *operation_->progress_;
+  }
+
+ private:
+  CallBase* call_ = nullptr;
+  InFlight* operation_ = nullptr;
+};
+
+/// Waits for all of them, as Call::wait does; returns whether all have ended.
+bool wait_all(std::span<const AnyCall> calls, std::uint64_t timeout_ns = kForever);
+bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns = kForever);
+inline bool wait_all(std::initializer_list<AnyCall> calls, std::uint64_t timeout_ns = kForever) {
+  return wait_all(std::span(calls.begin(), calls.size()), timeout_ns);
 }
 
 /// The part of a layer that serves the peers; Progress polls it beside the operations.
@@ -210,7 +224,7 @@ class Progress {
     return unfenced_.empty() ? members_.why_stopped() : unfenced_;
   }
   /// How many operations are under way.
-  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_ + calls_.size(); }
 
   // --- for layers --------------------------------------------------------------------------------
   void add(Part& part);
@@ -234,8 +248,13 @@ class Progress {
   [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
 
  private:
+  friend class CallBase;
   friend class InFlight;
+  friend class ProtocolState;
+  friend bool wait_all(std::span<const AnyCall> calls, std::uint64_t timeout_ns);
   friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
+  template <class Calls>
+  static bool wait_for(const Calls& calls, std::uint64_t timeout_ns);
   void link(InFlight& operation) noexcept;
   std::size_t advance_all();
   void complete(InFlight& operation);
@@ -261,6 +280,8 @@ class Progress {
   std::vector<Rank> to_fence_;
   std::string unfenced_;
   std::vector<Part*> parts_;
+  FramePool frames_;
+  Runs calls_{*this};
   InFlight* first_ = nullptr;
   InFlight* last_ = nullptr;
   InFlight* next_ = nullptr;  // the operation that advance_all() visits next

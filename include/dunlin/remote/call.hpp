@@ -1,0 +1,192 @@
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <new>
+#include <utility>
+
+#include <dunlin/remote/protocol.hpp>
+
+/// A Call is a protocol that is under way, and then its result. It may be moved; its destruction
+/// gives the protocol up.
+///
+///     auto first = space.get(a, x), second = space.get(b, y);   // both are under way
+///     dunlin::remote::wait_all({&first, &second});              // or: poll until finished()
+///     if (first.ok()) use(first.result().version);
+///
+/// Invariants:
+///  REM-1  A call ends exactly once, with `ok` or a named error.
+///  REM-2  It never hangs because a member died: it ends `lost` or `stopped`, or goes on without
+///         that member.
+///  REM-3  A call that is abandoned or destroyed leaves nothing behind: its locks are released, and
+///         nothing reads or writes its buffers any more.
+///  REM-4  Callbacks and coroutines run inside Progress::poll(), when the call has ended and is in
+///         no list any more, so that they may destroy it. If the call has ended before then() or
+///         co_await, the callback runs, and the coroutine goes on, in that call.
+///  REM-5  A step neither throws nor waits; and it allocates nothing, but for a frame that the
+///         Progress has no memory for yet. If there is none, the call ends with `no_memory`.
+namespace dunlin::remote {
+
+class Progress;
+
+class CallBase {
+ public:
+  CallBase(const CallBase&) = delete;
+  CallBase& operator=(const CallBase&) = delete;
+
+  [[nodiscard]] bool finished() const noexcept { return state_ == nullptr; }
+  [[nodiscard]] Progress& progress() const noexcept { return *progress_; }
+  /// Sets the callback for the end of the call; calls it at once if the call has ended. Replaces an
+  /// earlier callback.
+  void then(std::function<void()> callback);
+  /// Gives the call up (REM-3). It ends with `abandoned`, and calls nothing.
+  void abandon() noexcept;
+
+ protected:
+  explicit CallBase(Progress& progress) noexcept : progress_(&progress) {}
+  CallBase(CallBase&& other) noexcept : progress_(other.progress_) { take_over(other); }
+  ~CallBase() = default;
+  void take_over(CallBase& other) noexcept {
+    state_ = std::exchange(other.state_, nullptr);
+    if (state_ != nullptr) state_->call_ = this;
+  }
+  /// Whether the protocol can begin: this process is a member.
+  [[nodiscard]] bool may_begin() const noexcept;
+  /// Puts the protocol, which has begun, into the list.
+  void go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept;
+  /// As Call::wait; whether it has ended.
+  bool wait_until_finished(std::uint64_t timeout_ns);
+
+  Progress* progress_;
+  ProtocolState* state_ = nullptr;  // null once it has ended
+
+ private:
+  friend class AwaitingCall;
+  friend class Runs;
+};
+
+/// Awaits a call for a coroutine, in whose frame this object lives. Either of the two may go before
+/// the other.
+class AwaitingCall {
+ public:
+  explicit AwaitingCall(CallBase& call) noexcept : call_(call) {}
+  AwaitingCall(const AwaitingCall&) = delete;
+  AwaitingCall& operator=(const AwaitingCall&) = delete;
+  ~AwaitingCall() {
+    if (waiter_) call_.state_->awaiting_ = nullptr;
+  }
+  [[nodiscard]] bool await_ready() const noexcept { return call_.finished(); }
+  /// Throws Error if another coroutine awaits the call already.
+  void await_suspend(std::coroutine_handle<> waiter);
+
+ private:
+  friend class CallBase;
+  friend class Runs;
+  CallBase& call_;
+  std::coroutine_handle<> waiter_;  // set while it waits
+};
+
+template <class T>
+class [[nodiscard]] Call final : public CallBase {
+ public:
+  /// A call that has ended so.
+  Call(Progress& progress, const T& result) noexcept : CallBase(progress), result_(result) {}
+  /// Begins the protocol, which may have ended when this returns.
+  Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns = kForever) noexcept;
+  Call(Call&& other) noexcept : CallBase(std::move(other)), result_(std::move(other.result_)) {}
+  Call& operator=(Call&& other) noexcept {
+    if (this == &other) return *this;
+    abandon();
+    progress_ = other.progress_;
+    take_over(other);
+    result_ = std::move(other.result_);
+    return *this;
+  }
+  ~Call() { abandon(); }
+
+  [[nodiscard]] bool ok() const noexcept { return status() == Status::ok; }
+  [[nodiscard]] Status status() const noexcept {
+    return finished() ? status_of(result_) : Status::under_way;
+  }
+  /// How the call ended; `under_way` if it has not.
+  [[nodiscard]] const T& result() const noexcept { return result_; }
+
+  /// Polls until the call has ended or the time is up, which the result `under_way` says; the call
+  /// goes on then. Throws Error inside a handler, a callback, or a coroutine that poll() has
+  /// resumed.
+  Status wait(std::uint64_t timeout_ns = kForever) {
+    wait_until_finished(timeout_ns);
+    return status();
+  }
+  /// Waits for the end, and returns the result.
+  const T& outcome(std::uint64_t timeout_ns = kForever) & {
+    wait_until_finished(timeout_ns);
+    return result_;
+  }
+  T outcome(std::uint64_t timeout_ns = kForever) && {
+    wait_until_finished(timeout_ns);
+    return std::move(result_);
+  }
+
+  class Awaiting final : public AwaitingCall {
+   public:
+    explicit Awaiting(Call& call) noexcept : AwaitingCall(call), call_(call) {}
+    [[nodiscard]] T await_resume() noexcept { return call_.result_; }
+
+   private:
+    Call& call_;
+  };
+  /// A call that is made in the expression lives in the coroutine's frame while it is awaited.
+  [[nodiscard]] Awaiting operator co_await() & noexcept { return Awaiting(*this); }
+  [[nodiscard]] Awaiting operator co_await() && noexcept { return Awaiting(*this); }
+
+ private:
+  friend struct Protocol<T>::Promise;
+  T result_ = ended_with<T>(Status::under_way);
+};
+
+template <class T>
+auto ProtocolState::await_transform(Call<T>& call) noexcept {
+  return typename Call<T>::Awaiting(call);
+}
+
+template <class T>
+Call<T>::Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns) noexcept
+    : CallBase(progress) {
+  if (!protocol.handle_) {
+    result_ = ended_with<T>(Status::no_memory);
+  } else if (!may_begin()) {
+    result_ = ended_with<T>(Status::stopped);
+  } else {
+    protocol.handle_.resume();
+    if (protocol.handle_.done()) {
+      result_ = std::move(protocol.handle_.promise().result);
+    } else {
+      state_ = &std::exchange(protocol.handle_, nullptr).promise();
+      go_on(*state_, timeout_ns);
+    }
+  }
+}
+
+template <class T>
+void Protocol<T>::Promise::settle(ProtocolState& state, Status status) noexcept {
+  auto& promise = static_cast<Promise&>(state);
+  auto* const call = static_cast<Call<T>*>(promise.call_);
+  const Handle handle = Handle::from_promise(promise);
+  if (call != nullptr)
+    call->result_ = promise.finished_ ? std::move(promise.result) : ended_with<T>(status);
+  handle.destroy();
+}
+
+template <class T>
+void Protocol<T>::Promise::unhandled_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    result = ended_with<T>(Status::no_memory);
+  }
+}
+
+}  // namespace dunlin::remote

@@ -1,0 +1,183 @@
+#include <memory>
+#include <new>
+
+#include <dunlin/error.hpp>
+#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/protocol.hpp>
+
+#include "assert.hpp"
+#include "fabric/thread_guard.hpp"
+
+namespace dunlin::remote {
+
+// --- frames --------------------------------------------------------------------------------------
+
+namespace {
+
+/// Behind each frame: the pool that it goes back to.
+constexpr std::size_t block_bytes(std::size_t frame) noexcept {
+  return round_up(frame + sizeof(FramePool*), kCacheLineBytes);
+}
+FramePool*& owner_of(void* frame, std::size_t block) noexcept {
+  return *reinterpret_cast<FramePool**>(static_cast<std::byte*>(frame) + block -
+                                        sizeof(FramePool*));
+}
+
+}  // namespace
+
+FramePool::~FramePool() {
+  for (Free* next : free_)
+    while (next != nullptr)
+      ::operator delete (std::exchange(next, next->next), std::align_val_t{kCacheLineBytes});
+}
+
+void* FramePool::take(std::size_t bytes) noexcept {
+  const std::size_t block = block_bytes(bytes), size = block / kCacheLineBytes;
+  if (size < kSizes && free_[size] != nullptr) return std::exchange(free_[size], free_[size]->next);
+  void* const frame = ::operator new (block, std::align_val_t{kCacheLineBytes}, std::nothrow);
+  if (frame != nullptr) owner_of(frame, block) = this;
+  return frame;
+}
+
+void FramePool::give_back(void* frame, std::size_t bytes) noexcept {
+  const std::size_t block = block_bytes(bytes), size = block / kCacheLineBytes;
+  FramePool& pool = *owner_of(frame, block);
+  if (size >= kSizes) return ::operator delete (frame, std::align_val_t{kCacheLineBytes});
+  pool.free_[size] = new (frame) Free{pool.free_[size]};
+}
+
+FramePool& ProtocolState::frames_of(Progress& progress) noexcept { return progress.frames_; }
+
+// --- protocols under way -------------------------------------------------------------------------
+
+ProtocolState* Runs::start(Protocol<Status> protocol) noexcept {
+  if (!protocol.handle_) return nullptr;
+  protocol.handle_.resume();
+  if (protocol.handle_.done()) return nullptr;
+  ProtocolState& state = std::exchange(protocol.handle_, nullptr).promise();
+  link(state);
+  return &state;
+}
+
+void Runs::link(ProtocolState& state) noexcept {
+  DUNLIN_ASSERT(!state.finished_, "REM-1: what has ended is in no list");
+  state.deadline_ns_ = kForever;
+  state.awaiting_ = nullptr;
+  state.callback_ = nullptr;
+  state.in_ = this;
+  state.before_ = last_;
+  state.after_ = nullptr;
+  (last_ != nullptr ? last_->after_ : first_) = &state;
+  last_ = &state;
+  ++size_;
+}
+
+void Runs::unlink(ProtocolState& state) noexcept {
+  --size_;
+  if (next_ == &state) next_ = state.after_;
+  (state.before_ != nullptr ? state.before_->after_ : first_) = state.after_;
+  (state.after_ != nullptr ? state.after_->before_ : last_) = state.before_;
+}
+
+std::size_t Runs::advance(bool stopped) {
+  std::size_t done = 0;
+  for (ProtocolState* state = first_; state != nullptr; state = next_) {
+    next_ = state->after_;
+    if (stopped) {
+      complete(*state, Status::stopped);
+    } else {
+      if (state->waiter_->ready()) {
+        state->goes_on_.resume();
+        ++done;
+      }
+      if (!state->finished_ && state->deadline_ns_ == kForever) continue;
+      if (!state->finished_ && progress_.fabric().now_ns() < state->deadline_ns_) {
+        progress_.fabric().wake_at(state->deadline_ns_);
+        continue;
+      }
+      complete(*state, Status::timed_out);
+    }
+    ++done;
+  }
+  return done;
+}
+
+void Runs::advance(ProtocolState& state) {
+  if (state.waiter_->ready()) state.goes_on_.resume();
+  if (state.finished_) complete(state, Status::ok);
+}
+
+void Runs::end_all(Status status) noexcept {
+  while (first_ != nullptr) {
+    ProtocolState& state = *first_;
+    if (state.call_ != nullptr) state.call_->state_ = nullptr;
+    drop(state, status);
+  }
+}
+
+/// Whatever waits for it hears nothing.
+void Runs::drop(ProtocolState& state, Status status) noexcept {
+  unlink(state);
+  delete state.callback_;
+  if (state.awaiting_ != nullptr) state.awaiting_->waiter_ = nullptr;
+  state.settle_(state, status);
+}
+
+/// The callback may destroy the call: nothing of it is used after that. REM-4
+void Runs::complete(ProtocolState& state, Status status) {
+  unlink(state);
+  const std::unique_ptr<std::function<void()>> callback(state.callback_);
+  AwaitingCall* const awaiting = state.awaiting_;
+  const auto waiter = awaiting == nullptr ? nullptr : std::exchange(awaiting->waiter_, nullptr);
+  if (state.call_ != nullptr) state.call_->state_ = nullptr;
+  state.settle_(state, status);
+  if (callback) (*callback)();
+  if (waiter) waiter.resume();
+}
+
+// --- calls ---------------------------------------------------------------------------------------
+
+bool CallBase::may_begin() const noexcept {
+  DUNLIN_ONE_THREAD(&progress_->fabric());
+  return !progress_->was_stopped();
+}
+
+void CallBase::go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept {
+  Fabric& fabric = progress_->fabric();
+  state.call_ = this;
+  progress_->calls_.link(state);
+  if (timeout_ns != kForever) {
+    const std::uint64_t now = fabric.now_ns();
+    state.deadline_ns_ = timeout_ns < kForever - now ? now + timeout_ns : kForever;
+    if (state.deadline_ns_ != kForever) fabric.wake_at(state.deadline_ns_);
+  }
+}
+
+void CallBase::then(std::function<void()> callback) {
+  DUNLIN_ONE_THREAD(&progress_->fabric());
+  if (finished()) return callback();
+  if (state_->callback_ == nullptr) state_->callback_ = new std::function<void()>;
+  *state_->callback_ = std::move(callback);
+}
+
+void CallBase::abandon() noexcept {
+  if (finished()) return;
+  DUNLIN_ONE_THREAD(&progress_->fabric());
+  ProtocolState& state = *std::exchange(state_, nullptr);
+  state.in_->drop(state, Status::abandoned);
+}
+
+bool CallBase::wait_until_finished(std::uint64_t timeout_ns) {
+  return wait_all({this}, timeout_ns);
+}
+
+void AwaitingCall::await_suspend(std::coroutine_handle<> waiter) {
+  ProtocolState& state = *call_.state_;
+  if (state.awaiting_ != nullptr)
+    throw Error(
+        "remote: another coroutine awaits this call already; one can, and others may poll it");
+  state.awaiting_ = this;
+  waiter_ = waiter;
+}
+
+}  // namespace dunlin::remote
