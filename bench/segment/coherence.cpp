@@ -54,15 +54,14 @@ class Performer {
         which_(which),
         key_(pair.make(spec_of(which, bytes))),
         words_(bytes / 8 + 1),
-        memory_(std::as_writable_bytes(std::span(words_)).first(bytes)),
-        operation_(space_) {}
+        memory_(std::as_writable_bytes(std::span(words_)).first(bytes)) {}
 
   /// Before a turn: a copy is there, and the version is known.
   void prepare() {
     const std::string_view what = which_.operation;
     unchanged_ = what == "get, unchanged";
     is_put_ = what == "put";
-    space_.get(operation_, key_, memory_);
+    operation_ = space_.get(key_, memory_);
     demand(operation_);
     known_ = operation_.result().version;
   }
@@ -73,9 +72,9 @@ class Performer {
       return;
     }
     if (is_put_) {
-      space_.put(operation_, key_, memory_);
+      operation_ = space_.put(key_, memory_);
     } else {
-      space_.get(operation_, key_, memory_);
+      operation_ = space_.get(key_, memory_);
     }
     demand(operation_);
   }

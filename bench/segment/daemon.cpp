@@ -78,24 +78,24 @@ std::vector<Result> measure_daemon(const Effort& effort) {
     }
     me.meet(serve);
     BareRing bare(here.node);
-    SegmentOperation direct(here.space);
+    SegmentOperation direct;
     std::vector<std::uint64_t> words(kDaemonAtOnce);
     std::deque<SegmentOperation> operations;
-    std::vector<remote::InFlight*> all;
+    std::vector<remote::AnyCall> all;
     if (client)
       for (std::size_t i = 0; i < kDaemonAtOnce; ++i)
-        all.push_back(&operations.emplace_back(*client));
+        all.push_back(&operations.emplace_back());
     const auto get_directly = [&] {
-      here.space.get(direct, key, bytes_of(words[0]));
+      direct = here.space.get(key, bytes_of(words[0]));
       demand(direct);
     };
     const auto get = [&] {
-      client->get(operations[0], key, bytes_of(words[0]));
+      operations[0] = client->get(key, bytes_of(words[0]));
       demand(operations[0]);
     };
     const auto get_many = [&] {
       for (std::size_t i = 0; i < kDaemonAtOnce; ++i)
-        client->get(operations[i], key, bytes_of(words[i]), i * 8);
+        operations[i] = client->get(key, bytes_of(words[i]), i * 8);
       remote::wait_all(all, remote::kForever);
       for (SegmentOperation& operation : operations) demand(operation);
     };

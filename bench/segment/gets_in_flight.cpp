@@ -30,10 +30,10 @@ Result measure(const RealNetwork& network, const Effort& effort, std::size_t byt
       while (!done.finished()) pair.node().poll();
     };
     std::deque<SegmentOperation> operations;
-    std::vector<remote::InFlight*> all;
+    std::vector<remote::AnyCall> all;
     std::vector<SegmentGet> together;
     for (std::size_t i = 0; i < kAtOnce; ++i) {
-      all.push_back(&operations.emplace_back(pair.space()));
+      all.push_back(&operations.emplace_back());
       together.push_back({operations.back(), key, memory.subspan(i * bytes, bytes), i * bytes});
     }
     const auto gets = [&] {

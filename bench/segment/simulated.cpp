@@ -194,13 +194,12 @@ std::vector<Result> by_operations_under_way(const Effort& effort) {
                 {.bytes = bytes, .coherence = Coherence::null, .placement = Placement::on(1)});
             std::vector<std::uint64_t> words(bytes / 8 + 1);
             const auto memory = std::as_writable_bytes(std::span(words)).first(bytes);
-            std::deque<SegmentOperation> gets;
-            for (std::size_t i = 0; i < at_once; ++i) gets.emplace_back(*all.layers[0]);
+            std::deque<SegmentOperation> gets(at_once);
             std::uint64_t begin = 0;
             const auto batch = [&] {
               all.world.on(0, [&] {
                 begin = all.layers[0]->fabric().now_ns();
-                for (SegmentOperation& get : gets) all.layers[0]->get(get, key, memory);
+                for (SegmentOperation& get : gets) get = all.layers[0]->get(key, memory);
               });
               all.run_until([&] {
                 return begin != 0 &&

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <dunlin/remote.hpp>
-#include <dunlin/segment/operation.hpp>
 #include <dunlin/segment/spec.hpp>
 
 /// A SegmentSpace is memory that the members of a fabric share: each contributes a pool, and all
@@ -36,6 +35,12 @@
 ///         second copy.
 namespace dunlin {
 
+/// One call of a SegmentSpace, which outlives it.
+///
+///     dunlin::Outcome got = space.get(key, buffer).outcome();   // waits
+///     auto put = space.put(key, buffer);                        // goes on by itself
+using SegmentOperation = remote::Call<Outcome>;
+
 struct SpaceOptions {
   std::string name = "space";               // the same at all members
   std::size_t pool_bytes = 1 << 20;         // this member's contribution; may be 0
@@ -43,24 +48,20 @@ struct SpaceOptions {
   std::uint32_t lock_channel = kLockChannel;
 };
 
-/// One of several gets that begin together; the operation belongs to the caller, and is not under
-/// way.
+/// One of several gets that begin together; the call belongs to the caller.
 struct SegmentGet {
   SegmentOperation& operation;
   Key key;
   std::span<std::byte> to;
   std::uint64_t offset = 0;
 };
-/// One of several puts that begin together; the operation belongs to the caller, and is not under
-/// way.
+/// One of several puts that begin together; the call belongs to the caller.
 struct SegmentPut {
   SegmentOperation& operation;
   Key key;
   std::span<const std::byte> from;
   std::uint64_t offset = 0;
 };
-
-class SegmentPort;
 
 class SegmentSpace {
  public:
@@ -95,11 +96,6 @@ class SegmentSpace {
                                              std::uint64_t version, std::uint64_t offset = 0);
   [[nodiscard]] SegmentOperation put(Key key, std::span<const std::byte> from,
                                      std::uint64_t offset = 0);
-  /// These use an operation of the caller's, which must not be under way.
-  void get(SegmentOperation& operation, Key key, std::span<std::byte> to,
-           std::uint64_t offset = 0) noexcept;
-  void put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
-           std::uint64_t offset = 0) noexcept;
   /// These get or put many segments. If neighbours in the span go to one member, a network sends
   /// them as one message: at once, or in the next poll().
   void get(std::span<const SegmentGet> gets) noexcept;
@@ -127,8 +123,7 @@ class SegmentSpace {
   [[nodiscard]] std::vector<Key> lost() const;
 
  private:
-  friend class SegmentOperation;
-  friend struct SegmentAccess;
+  friend class SegmentPort;
   explicit SegmentSpace(std::unique_ptr<SegmentPort> port) noexcept;
   std::unique_ptr<SegmentPort> port_;  // src/segment/port.hpp
 };

@@ -29,7 +29,7 @@ std::unique_ptr<SegmentSpace> attach(const AttachOptions& options) {
       if (welcome && welcome->hung_up) {
         socket.reset();
       } else if (welcome) {
-        return SegmentAccess::space_over(
+        return SegmentPort::space_over(
             std::make_unique<attached::AttachedSpace>(std::move(*socket), *welcome, daemon));
       }
     }

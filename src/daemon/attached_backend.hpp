@@ -37,9 +37,6 @@ class AttachedBackend final : public FabricBackend {
 
   /// Rings the daemon if it rests, after a request was published (DMN-R2).
   void ring_if_daemon_rests() noexcept;
-  /// Marks an operation as waiting for a reply; the next function ends that.
-  static void wait_with(Completion& completion) noexcept { begin(completion); }
-  static void end_wait(Completion& completion) noexcept { finish(completion); }
 
   Posted post(std::span<const Operation> batch) noexcept {
     if (batch.empty()) return {};

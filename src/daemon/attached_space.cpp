@@ -4,23 +4,17 @@
 #include <cstring>
 #include <utility>
 
+#include "remote/control_channel.hpp"
+
 namespace dunlin::attached {
 
 using remote::Status;
-using Kind = SegmentAccess::Kind;
+using remote::Until;
 
 namespace {
 
 std::size_t lead_of(const void* memory) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes;
-}
-
-/// The number of an operation that waits for a reply: that of its request, and the slot's.
-constexpr std::uint64_t number_of(const Request& request) noexcept {
-  return request.number * kMaxAttachedOperations + request.slot;
-}
-constexpr std::uint32_t slot_of(std::uint64_t number) noexcept {
-  return static_cast<std::uint32_t>(number % kMaxAttachedOperations);
 }
 
 std::unique_ptr<AttachedBackend> make_backend(Descriptor socket, const SharedMemory& memory,
@@ -77,82 +71,108 @@ std::vector<Key> AttachedSpace::lost() const {
 
 // --- requests ------------------------------------------------------------------------------------
 
-void AttachedSpace::advance(SegmentOperation& op) noexcept {
-  if (std::uint64_t& number = SegmentAccess::number(op); number != 0) {  // the reply has come
-    number = 0;
-    const Status status = SegmentAccess::answer(op);
-    if (status == Status::lost) lost_.insert(SegmentAccess::request(op).key.value);
-    return SegmentAccess::end(op, status);
+/// A call that is given up wants no reply any more. If a lock is granted all the same, it is given
+/// back then.
+struct AttachedSpace::Waiting {
+  AttachedSpace& space;
+  const SegmentRequest& wanted;
+  Outcome& outcome;
+  std::uint16_t slot;
+  bool answered = false;
+
+  ~Waiting() {
+    if (answered) return;
+    Slot& asked = space.slots_[slot];
+    asked.waiting = nullptr;
+    if (asked.request.call != Call::lock) return;
+    alignas(kCacheLineBytes) Request cancel{};
+    cancel.slot = slot;
+    cancel.call = Call::cancel;
+    cancel.argument = asked.request.number;
+    space.post(cancel);
   }
-  if (SegmentAccess::request(op).kind == Kind::none) return SegmentAccess::end(op, Status::ok);
-  if (free_.empty()) return;
-  alignas(kCacheLineBytes) Request request{};
-  request.slot = free_.back();
-  if (!describe(op, request)) return;
-  free_.pop_back();
-  Slot& slot = slots_[request.slot];
-  post(request);
-  slot = {.operation = &op, .request = request, .taken = true};
-  SegmentAccess::number(op) = number_of(request);
-  AttachedBackend::wait_with(SegmentAccess::completion(op));
+};
+
+SegmentOperation AttachedSpace::begin(const SegmentRequest& request, std::string name,
+                                      std::uint64_t timeout_ns) noexcept {
+  return {*progress_, call(request, std::move(name)), timeout_ns, begun(request)};
 }
 
-/// Fills in all but the number, and the slot's buffer. If no such request is possible, ends the
-/// operation.
-bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexcept {
-  const SegmentAccess::Request& call = SegmentAccess::request(op);
-  auto& ending = const_cast<SegmentOperation&>(op);
-  request.key = call.key.value;
-  switch (call.kind) {
-    case Kind::none:
-      return false;
-    case Kind::allocate:
-      request.call = Call::allocate;
-      describe_allocation(op, request);
-      return true;
-    case Kind::find: {
-      const std::string& name = SegmentAccess::name(op);
-      if (name.size() > kMaxSegmentNameBytes) {
-        SegmentAccess::end(ending, Status::unknown);
-        return false;
+remote::Protocol<Outcome> AttachedSpace::call(SegmentRequest wanted, std::string name) {
+  Outcome outcome = begun(wanted);
+  {
+    struct Owed {  // an unlock happens also if it is given up while it waits for a slot
+      AttachedSpace& space;
+      Key key;
+      bool owed;
+      ~Owed() {
+        if (owed) space.undo(Call::unlock, key);
       }
+    } unlock{*this, wanted.key, wanted.call == SegmentCall::unlock};
+    co_await Until([&] { return !free_.empty(); });
+    unlock.owed = false;
+  }
+  alignas(kCacheLineBytes) Request request{};
+  request.slot = free_.back();
+  outcome.status = describe(wanted, name, request);
+  if (outcome.status != Status::ok) co_return outcome;
+  free_.pop_back();
+  post(request);
+  Waiting waiting{*this, wanted, outcome, request.slot};
+  slots_[request.slot] = {.waiting = &waiting, .request = request, .taken = true};
+  co_await Until([&] { return waiting.answered; });
+  if (outcome.status == Status::lost) lost_.insert(wanted.key.value);
+  co_return outcome;
+}
+
+Status AttachedSpace::describe(const SegmentRequest& call, const std::string& name,
+                               Request& request) noexcept {
+  request.key = call.key.value;
+  switch (call.call) {
+    case SegmentCall::none:
+      return Status::not_allowed;
+    case SegmentCall::allocate:
+      request.call = Call::allocate;
+      describe_allocation(call, name, request);
+      return Status::ok;
+    case SegmentCall::find: {
+      if (name.size() > kMaxSegmentNameBytes) return Status::unknown;
       request.call = Call::find;
       request.bytes = static_cast<std::uint32_t>(name.size());
       alignas(kWordBytes) std::array<char, kMaxSegmentNameBytes> text{};
       std::copy(name.begin(), name.end(), text.begin());
       memory::place(buffer(request.slot), text.data(), text.size());
-      return true;
+      return Status::ok;
     }
-    case Kind::release:
+    case SegmentCall::release:
       request.call = Call::release;
-      return true;
-    case Kind::lock:
+      return Status::ok;
+    case SegmentCall::lock:
       request.call = call.try_only ? Call::try_lock : Call::lock;
-      return true;
-    case Kind::unlock:
+      return Status::ok;
+    case SegmentCall::unlock:
       request.call = Call::unlock;
-      return true;
-    case Kind::get:
-    case Kind::put:
+      return Status::ok;
+    case SegmentCall::get:
+    case SegmentCall::put:
       break;
   }
   const std::size_t lead = lead_of(call.memory);
   if (call.bytes > layout_.transfer_bytes - lead || lead != call.offset % kWordBytes) {
     const bool fits = call.bytes <= layout_.transfer_bytes - lead;
-    SegmentAccess::end(ending, fits && call.bytes > 0 ? Status::misaligned
-                               : fits                 ? Status::out_of_range
-                                                      : Status::over_quota);
-    return false;
+    return fits && call.bytes > 0 ? Status::misaligned
+           : fits                 ? Status::out_of_range
+                                  : Status::over_quota;
   }
   request.offset = call.offset;
   request.bytes = static_cast<std::uint32_t>(call.bytes);
-  if (call.kind == Kind::get) {
+  if (call.call == SegmentCall::get) {
     request.call = Call::get;
     const bool one = call.wanted_version != UINT64_MAX;
     request.argument = one ? call.wanted_version : call.known_version;
     request.flags = static_cast<std::uint8_t>((one ? kOneVersion : 0) |
                                               (lead + call.bytes <= kReplyInline ? kIsInline : 0));
-    return true;
+    return Status::ok;
   }
   request.call = Call::put;
   if (lead + call.bytes <= kRequestInline) {
@@ -161,13 +181,11 @@ bool AttachedSpace::describe(const SegmentOperation& op, Request& request) noexc
   } else {
     memory::copy_unwatched(buffer(request.slot) + lead, call.memory, call.bytes);
   }
-  return true;
+  return Status::ok;
 }
 
-void AttachedSpace::describe_allocation(const SegmentOperation& op,
+void AttachedSpace::describe_allocation(const SegmentRequest& call, const std::string& name,
                                         const Request& request) noexcept {
-  const SegmentAccess::Request& call = SegmentAccess::request(op);
-  const std::string& name = SegmentAccess::name(op);
   alignas(kWordBytes) Wish wish{};
   wish.bytes = call.bytes;
   wish.stale_ns = call.stale_ns;
@@ -185,27 +203,6 @@ void AttachedSpace::post(Request& request) noexcept {
   publish(memory_.memory().data() + layout_.request_at(requests_), request);
   ++requests_;
   backend_->ring_if_daemon_rests();
-}
-
-/// Gives up the operation: no caller waits for the reply any more. If a lock is granted all the
-/// same, it is given back then.
-void AttachedSpace::clean_up(SegmentOperation& op) noexcept {
-  std::uint64_t& number = SegmentAccess::number(op);
-  if (number == 0) {
-    const bool gave_up = op.status() == Status::abandoned || op.status() == Status::timed_out;
-    if (gave_up && SegmentAccess::request(op).kind == Kind::unlock)
-      undo(Call::unlock, SegmentAccess::request(op).key);
-    return;
-  }
-  Slot& slot = slots_[slot_of(number)];
-  number = 0;
-  slot.operation = nullptr;
-  if (slot.request.call != Call::lock) return;
-  alignas(kCacheLineBytes) Request cancel{};
-  cancel.slot = slot.request.slot;
-  cancel.call = Call::cancel;
-  cancel.argument = slot.request.number;
-  post(cancel);
 }
 
 // --- replies -------------------------------------------------------------------------------------
@@ -228,20 +225,20 @@ void AttachedSpace::take_reply(const Reply& reply) {
     return members_.stop("the " + daemon_ + " replied to what was not asked");
   Slot& slot = slots_[reply.slot];
   const Request request = slot.request;
-  SegmentOperation* const op = std::exchange(slot.operation, nullptr);
-  if (op != nullptr) take_result(*op, request, reply);
+  Waiting* const waiting = std::exchange(slot.waiting, nullptr);
+  if (waiting != nullptr) take_result(*waiting, request, reply);
   slot.taken = false;
   free_.push_back(reply.slot);
-  if (op != nullptr || static_cast<Status>(reply.status) != Status::ok) return;
+  if (waiting != nullptr || static_cast<Status>(reply.status) != Status::ok) return;
   if (request.call == Call::lock || request.call == Call::try_lock)
     undo(Call::unlock, Key{request.key});
   if (request.call == Call::allocate) undo(Call::release, Key{reply.key});
 }
 
-void AttachedSpace::take_result(SegmentOperation& op, const Request& request,
+void AttachedSpace::take_result(Waiting& waiting, const Request& request,
                                 const Reply& reply) noexcept {
-  const SegmentAccess::Request& call = SegmentAccess::request(op);
-  Outcome& outcome = SegmentAccess::outcome(op);
+  const SegmentRequest& call = waiting.wanted;
+  Outcome& outcome = waiting.outcome;
   if (reply.key != 0) outcome.key = Key{reply.key};
   outcome.version = reply.version;
   outcome.unchanged = (reply.flags & kUnchanged) != 0;
@@ -255,8 +252,8 @@ void AttachedSpace::take_result(SegmentOperation& op, const Request& request,
       memory::copy_unwatched(call.memory, buffer(request.slot) + lead, call.bytes);
     }
   }
-  SegmentAccess::answer(op) = status == Status::under_way ? Status::lost : status;
-  AttachedBackend::end_wait(SegmentAccess::completion(op));
+  outcome.status = status == Status::under_way ? Status::lost : status;
+  waiting.answered = true;
 }
 
 void AttachedSpace::undo(Call call, Key key) { undo_.push_back({call, key}); }
@@ -270,7 +267,7 @@ void AttachedSpace::send_undone() noexcept {
     free_.pop_back();
     undo_.pop_back();
     post(request);
-    slots_[request.slot] = {.operation = nullptr, .request = request, .taken = true};
+    slots_[request.slot] = {.waiting = nullptr, .request = request, .taken = true};
   }
 }
 

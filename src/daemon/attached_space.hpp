@@ -21,8 +21,8 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   AttachedSpace(Descriptor socket, const Welcome& welcome, const DaemonAddress& daemon);
   ~AttachedSpace() override;
 
-  void advance(SegmentOperation& op) noexcept override;
-  void clean_up(SegmentOperation& op) noexcept override;
+  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string name,
+                                       std::uint64_t timeout_ns) noexcept override;
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return *progress_; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return name_; }
@@ -37,18 +37,25 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   void members_changed() override {}
 
  private:
+  /// A call that waits for its reply, in the frame of its protocol.
+  struct Waiting;
   /// The use of a slot until its reply has come.
   struct Slot {
-    SegmentOperation* operation = nullptr;  // null: no operation waits for it
+    Waiting* waiting = nullptr;  // null: nobody waits for it
     Request request = {};
     bool taken = false;
   };
 
-  [[nodiscard]] bool describe(const SegmentOperation& op, Request& request) noexcept;
-  void describe_allocation(const SegmentOperation& op, const Request& request) noexcept;
+  /// A call: its request, and the reply.
+  remote::Protocol<Outcome> call(SegmentRequest wanted, std::string name);
+  /// Fills in all but the number, and the slot's buffer. `ok` if such a request is possible.
+  [[nodiscard]] remote::Status describe(const SegmentRequest& wanted, const std::string& name,
+                                        Request& request) noexcept;
+  void describe_allocation(const SegmentRequest& wanted, const std::string& name,
+                           const Request& request) noexcept;
   void post(Request& request) noexcept;
   void take_reply(const Reply& reply);
-  void take_result(SegmentOperation& op, const Request& request, const Reply& reply) noexcept;
+  void take_result(Waiting& waiting, const Request& request, const Reply& reply) noexcept;
   void undo(Call call, Key key);
   void send_undone() noexcept;
 

@@ -77,7 +77,7 @@ struct DaemonState {
   std::string last_cut_off;
   std::deque<Key> orphans;  // segments to be released
   struct Release {
-    std::unique_ptr<SegmentOperation> operation;
+    SegmentOperation operation;
     Key key;
   };
   std::vector<Release> releases;
@@ -125,8 +125,7 @@ DaemonState::DaemonState(SegmentSpace& its_space, DaemonOptions its_options)
           "watching for clients");
   replied.reserve(options.clients);
   busy.reserve(options.clients);
-  for (std::size_t i = 0; i < kReleasesAtOnce; ++i)
-    releases.push_back({std::make_unique<SegmentOperation>(space), {}});
+  releases.resize(kReleasesAtOnce);
 }
 
 std::size_t DaemonState::poll() {
@@ -261,7 +260,7 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
   packet.beat_ms = options.silence_timeout_ms == 0 ? 0 : options.silence_timeout_ms / 4 + 1;
   const std::string& group = space.fabric().group();
   std::copy_n(group.begin(), std::min(group.size(), packet.group.size() - 1), packet.group.begin());
-  const std::string& name = SegmentAccess::port_of(space).space_name();
+  const std::string& name = SegmentPort::of(space).space_name();
   std::copy_n(name.begin(), std::min(name.size(), packet.space.size() - 1), packet.space.begin());
   if (!attached::send(socket, packet, file.get()) ||
       watch_in(epoll.get(), EPOLL_CTL_ADD, socket.get(), EPOLLIN | EPOLLRDHUP, {.u64 = index}) != 0)
@@ -306,12 +305,11 @@ std::size_t DaemonState::bury() {
 std::size_t DaemonState::release_orphans() {
   std::size_t done = 0;
   for (Release& release : releases) {
-    if (!release.operation->finished() || orphans.empty()) continue;
+    if (!release.operation.finished() || orphans.empty()) continue;
     release.key = orphans.front();
     orphans.pop_front();
     ledger.forget(release.key);
-    SegmentAccess::start(*release.operation,
-                         {.kind = SegmentAccess::Kind::release, .key = release.key});
+    release.operation = space.release(release.key);
     ++done;
   }
   return done;

@@ -14,7 +14,6 @@
 namespace dunlin::attached {
 
 using remote::Status;
-using Kind = SegmentAccess::Kind;
 
 namespace {
 
@@ -45,19 +44,16 @@ Session::Session(SegmentSpace& space, Ledger& ledger, std::vector<std::uint32_t>
       layout_(layout),
       memory_(memory),
       options_(options) {
-  slots_.resize(layout.slots);
-  for (Slot& slot : slots_) {
-    slot.operation = std::make_unique<SegmentOperation>(space);
-    // The buffer's memory is not touched before it is used.
+  slots_ = std::vector<Slot>(layout.slots);
+  for (Slot& slot : slots_)  // whose memory is not touched before it is used
     slot.buffer = std::unique_ptr<std::byte[]>(new std::byte[layout.transfer_bytes]);
-  }
   locks_.reserve(options.quota_locks);
 }
 
 Session::~Session() {
   end();
   for (Slot& slot : slots_) {
-    slot.operation->abandon();
+    slot.operation.abandon();
     if (slot.charged != 0) ledger_.refund(slot.account, slot.charged);
   }
   release_locks();
@@ -107,7 +103,7 @@ void Session::cancel(const Request& request) {
   if (slot.state != State::running || slot.request.number != request.argument) return;
   if (!is_wait(slot.request.call)) return;
   if (is_lock(slot.request.call)) ledger_.give_back_locks(1);
-  slot.operation->abandon();
+  slot.operation.abandon();
   reply(slot, Status::abandoned);
 }
 
@@ -121,7 +117,7 @@ void Session::start(Slot& slot) {
       const std::size_t bytes = std::min<std::size_t>(request.bytes, name.size());
       memory::fetch(slot.buffer.get(), shared_buffer(slot), bytes);
       std::memcpy(name.data(), slot.buffer.get(), bytes);
-      return run(slot, {.kind = Kind::find}, std::string(name.data(), bytes));
+      return run(slot, {.call = SegmentCall::find}, std::string(name.data(), bytes));
     }
     case Call::get:
     case Call::put:
@@ -146,14 +142,14 @@ bool Session::start_transfer(Slot& slot) {
   DUNLIN_ASSERT(lead(request) + request.bytes <= layout_.transfer_bytes,
                 "DMN-S1: the copy of a request is checked before it is used");
   std::byte* const own = slot.buffer.get() + lead(request);
-  SegmentAccess::Request call{.kind = Kind::get,
-                              .key = Key{request.key},
-                              .memory = own,
-                              .bytes = request.bytes,
-                              .offset = request.offset,
-                              .owner = options_.owner};
+  SegmentRequest call{.call = SegmentCall::get,
+                      .key = Key{request.key},
+                      .memory = own,
+                      .bytes = request.bytes,
+                      .offset = request.offset,
+                      .owner = options_.owner};
   if (request.call == Call::put) {
-    call.kind = Kind::put;
+    call.call = SegmentCall::put;
     if ((request.flags & kIsInline) != 0) {
       std::memcpy(own, request.data.data() + lead(request), request.bytes);
     } else if (is_injected(FaultInjection::put_uses_the_clients_bytes)) {
@@ -182,7 +178,7 @@ void Session::start_allocation(Slot& slot) {
       .stale_ns = wish.stale_ns,
       .versions = wish.versions,
       .copies = wish.copies};
-  SegmentPort& port = SegmentAccess::port_of(space_);
+  SegmentPort& port = SegmentPort::of(space_);
   const Rank place = port.place_of(spec.placement);
   const bool is_coherence = wish.coherence <= static_cast<std::uint32_t>(Coherence::delta);
   if (!is_coherence || !fault_of(spec).empty() || place >= port.members() ||
@@ -193,7 +189,7 @@ void Session::start_allocation(Slot& slot) {
   if (may_overflow || !ledger_.charge(slot.account, price(spec), options_.quota_bytes))
     return reply(slot, Status::over_quota);
   slot.charged = price(spec);
-  run(slot, SegmentAccess::request_for(spec, place), spec.name);
+  run(slot, request_for(spec, place), spec.name);
 }
 
 void Session::start_lock(Slot& slot) {
@@ -202,9 +198,9 @@ void Session::start_lock(Slot& slot) {
     waiting += other.state == State::running && &other != &slot && is_lock(other.request.call);
   if (locks_.size() + waiting >= options_.quota_locks || !ledger_.take_lock())
     return reply(slot, Status::over_quota);
-  run(slot, {.kind = Kind::lock,
-             .key = Key{slot.request.key},
+  run(slot, {.call = SegmentCall::lock,
              .try_only = slot.request.call == Call::try_lock,
+             .key = Key{slot.request.key},
              .owner = options_.owner});
 }
 
@@ -214,7 +210,7 @@ void Session::start_behind(Slot& slot) {
   if (uses(slot.request.key) && !is_injected(FaultInjection::unlock_overtakes_the_puts)) return;
   --held_back_;
   slot.state = State::running;
-  run(slot, {.kind = slot.request.call == Call::unlock ? Kind::unlock : Kind::release,
+  run(slot, {.call = slot.request.call == Call::unlock ? SegmentCall::unlock : SegmentCall::release,
              .key = Key{slot.request.key},
              .owner = options_.owner});
 }
@@ -226,14 +222,14 @@ bool Session::uses(std::uint64_t key) const noexcept {
   });
 }
 
-void Session::run(Slot& slot, const SegmentAccess::Request& request, std::string name) {
-  SegmentAccess::start(*slot.operation, request, std::move(name));
-  if (slot.operation->finished()) return finished(slot);
-  slot.operation->then([this, &slot] { finished(slot); });
+void Session::run(Slot& slot, const SegmentRequest& request, std::string name) {
+  slot.operation = SegmentPort::of(space_).begin(request, std::move(name), remote::kForever);
+  if (slot.operation.finished()) return finished(slot);
+  slot.operation.then([this, &slot] { finished(slot); });
 }
 
 void Session::finished(Slot& slot) {
-  const Outcome outcome = slot.operation->result();
+  const Outcome outcome = slot.operation.result();
   const Key key{slot.request.key};
   switch (slot.request.call) {
     case Call::allocate:
@@ -332,7 +328,7 @@ void Session::end() noexcept {
     if (slot.state == State::held_back) --held_back_;
     if (slot.state != State::held_back && !waits) continue;
     if (waits && is_lock(slot.request.call)) ledger_.give_back_locks(1);
-    slot.operation->abandon();
+    slot.operation.abandon();
     slot.state = State::idle;
     --running_;
   }
@@ -342,12 +338,12 @@ void Session::end() noexcept {
 void Session::release_locks() noexcept {
   DUNLIN_ASSERT(ended_, "DMN-S3: the locks of a client are released when it has ended");
   for (const Key key : locks_) {
-    SegmentOperation& operation = *slots_.front().operation;
-    SegmentAccess::start(operation,
-                         {.kind = Kind::unlock,
-                          .key = key,
-                          .owner = options_.owner,
-                          .holder_died = !is_injected(FaultInjection::dead_client_is_not_told)});
+    const SegmentRequest unlock{
+        .call = SegmentCall::unlock,
+        .holder_died = !is_injected(FaultInjection::dead_client_is_not_told),
+        .key = key,
+        .owner = options_.owner};
+    static_cast<void>(SegmentPort::of(space_).begin(unlock, {}, remote::kForever));
   }
   ledger_.give_back_locks(locks_.size());
   locks_.clear();

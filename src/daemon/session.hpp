@@ -67,7 +67,7 @@ class Session {
  private:
   enum class State : std::uint8_t { idle, running, held_back };
   struct Slot {
-    std::unique_ptr<SegmentOperation> operation;
+    SegmentOperation operation;
     std::unique_ptr<std::byte[]> buffer;  // transfer_bytes, in words
     Request request = {};
     std::uint64_t charged = 0;  // bytes that an allocate has charged
@@ -83,7 +83,7 @@ class Session {
   void start_lock(Slot& slot);
   void start_behind(Slot& slot);
   [[nodiscard]] bool uses(std::uint64_t key) const noexcept;
-  void run(Slot& slot, const SegmentAccess::Request& request, std::string name = {});
+  void run(Slot& slot, const SegmentRequest& request, std::string name = {});
   void finished(Slot& slot);
   void reply(Slot& slot, remote::Status status, const Outcome& outcome = {});
   void break_off(const char* why) noexcept { fault_ = why; }

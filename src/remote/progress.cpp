@@ -228,6 +228,7 @@ bool Progress::wait_for(const Calls& calls, std::uint64_t timeout_ns) {
   std::uint64_t deadline_ns = 0;
   std::uint32_t fruitless = 0;
   for (const AnyCall call : calls) {
+    if (!call.begun()) continue;
     Progress& progress = call.progress();
     if (call.finished()) {
       progress.poll_in_passing();

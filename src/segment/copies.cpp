@@ -13,78 +13,84 @@ namespace dunlin {
 
 using remote::Status;
 using Type = SegmentMessage::Type;
-using Making = Copying::Stage;
+using remote::Protocol;
+using remote::Until;
 
 // --- the primary ---------------------------------------------------------------------------------
 
-void SegmentState::begin_copy(Key key, Copying& one) {
-  fabric.abandon(one.written);
-  one.stage = Making::seek;
-  one.tried = 0;
-  one.backup = kNobody;
-  one.waiting_for.clear();
-  seek_backup(key, one);
-}
-
 /// Without a member that has room there is one copy only, until the members change.
-void SegmentState::seek_backup(Key key, Copying& one) {
-  while (++one.tried < progress.size()) {
-    const Rank next = (fabric.rank() + one.tried) % progress.size();
+Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
+  Copying& one = copying[key.value];
+  Status status = Status::no_room;
+  for (std::uint32_t tried = 1; tried < progress.size() && status != Status::ok; ++tried) {
+    const Rank next = (fabric.rank() + tried) % progress.size();
     if (gone(next)) continue;
-    one.stage = Making::asked;
-    one.backup = next;
-    SegmentMessage message = describe(key, *holding(key));
-    message.type = Type::make_backup;
-    return channel.send(next, message);
+    status = co_await copy_to(next, key, one);
+    if (!progress.contains(next)) tried = 0;  // from the beginning, without it
   }
-  one.backup = kNobody;
-  end_copy(key);
+  if (status != Status::ok) one.backup = kNobody;
+  const Copying made = one;
+  copying.erase(key.value);
+  end_copy(key, made, first);
+  co_return Status::ok;
 }
 
-bool SegmentState::go_on_with_copy(Key key, Copying& one) {
-  const HeldSegment& segment = *holding(key);
-  if (one.stage == Making::pausing && one.waiting_for.empty()) one.stage = Making::write;
-  if (one.stage == Making::write) {  // all but the lock's word
-    const std::uint64_t bytes =
-        is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
-    const Operation all = write(one.backup, pool.id(), one.backup_offset + kVersionWord,
-                                pool.memory().data() + segment.offset + kVersionWord, bytes)
-                              .notify(one.written, Notify::remotely);
-    one.written.reset();
-    if (!fabric.post(all).all()) return false;
-    one.stage = Making::writing;
+/// Asks the member for a block, lets puts rest everywhere, writes all that is here, and says so.
+Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
+  one = {};
+  one.backup = backup;
+  SegmentMessage message = describe(key, *holding(key));
+  message.type = Type::make_backup;
+  Status status = co_await ask(backup, message);
+  if (status == Status::ok) status = message.status;
+  if (status != Status::ok) co_return status;
+
+  one.backup_offset = message.backup_offset;
+  one.pauses = true;
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (progress.contains(rank)) one.waiting_for.push_back(rank);
+  SegmentMessage pause = describe(key, *holding(key));
+  pause.type = Type::pause;
+  tell_all(pause);
+  const auto is_out = [&] { return !progress.contains(backup); };
+  co_await Until([&] { return one.waiting_for.empty() || is_out(); });
+  if (is_out()) co_return Status::lost;
+
+  const HeldSegment& segment = *holding(key);  // all but the lock's word
+  const std::uint64_t bytes =
+      is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
+  const Operation all = write(backup, pool.id(), one.backup_offset + kVersionWord,
+                              pool.memory().data() + segment.offset + kVersionWord, bytes);
+  status = co_await remote::post(fabric, all, Gate{this, nullptr, backup, true});
+  if (status == Status::ok) {
+    channel.send(backup, SegmentMessage{.type = Type::backup_complete, .key = key.value});
+    co_await Until([&] { return one.completed || is_out(); });
+  } else {
+    co_await Until(is_out);  // the members will agree that it is gone
   }
-  if (one.stage != Making::writing || !one.written.finished() || one.written.failed())
-    return false;  // failed: the members will agree that it is gone
-  one.stage = Making::completing;
-  channel.send(one.backup, SegmentMessage{.type = Type::backup_complete, .key = key.value});
-  return true;
+  co_return one.completed ? Status::ok : Status::lost;
 }
 
-void SegmentState::end_copy(Key key) {
+void SegmentState::end_copy(Key key, const Copying& one, Allocating first) {
   HeldSegment& segment = *holding(key);
-  const auto found = copying.find(key.value);
-  Copying& one = found->second;
   segment.backup = one.backup;
   segment.backup_offset = one.backup_offset;
-  const bool allocating = one.allocating;
-  SegmentMessage reply{.type = Type::allocated, .status = Status::no_room, .id = one.id};
-  const Rank asker = one.asker;
-  copying.erase(found);
+  const bool allocating = first.asker != kNobody;
   if (allocating && segment.backup == kNobody) {
     locks.forget(segment.offset + kLockWord);
     blocks.free(segment.offset);
     segment.taken = false;
     free_slots.push_back(key.slot());
-    return channel.send(asker, reply);
+    return channel.send(
+        first.asker,
+        SegmentMessage{.type = Type::allocated, .status = Status::no_room, .id = first.id});
   }
   const SegmentMessage description = describe(key, segment);
   if (allocating) {
-    const std::uint64_t id = reply.id;
-    reply = description;
+    SegmentMessage reply = description;
     reply.type = Type::allocated;
-    reply.id = id;
-    channel.send(asker, reply);
+    reply.id = first.id;
+    channel.send(first.asker, reply);
   }
   tell_all(description);
   if (segment.closing) invalidate(key, segment);
@@ -99,7 +105,8 @@ void SegmentState::tell_all(const SegmentMessage& message) {
 
 void SegmentState::make_backup(Rank from, const SegmentMessage& message) {
   drop_backup(Key{message.key});
-  SegmentMessage reply{.type = Type::backup_made, .status = Status::no_room, .key = message.key};
+  SegmentMessage reply{
+      .type = Type::backup_made, .status = Status::no_room, .id = message.id, .key = message.key};
   const bool sound = message.bytes > 0 && message.bytes <= options.pool_bytes &&
                      message.versions <= kMaxKeptVersions;
   if (!sound) return channel.send(from, reply);
@@ -135,7 +142,6 @@ void SegmentState::adopt(Key key, const BackupCopy& copy) {
                         .copies = description.copies,
                         .name = description.name_text()};
   locks.manage(copy.offset + kLockWord);
-  copying.try_emplace(key.value);  // begun by copies_changed()
 }
 
 // --- every member --------------------------------------------------------------------------------
@@ -148,26 +154,8 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
   switch (message.type) {
     case Type::make_backup:
       return make_backup(from, message);
-    case Type::backup_made:
-      if (own == nullptr || own->stage != Making::asked) {
-        if (message.status == Status::ok)
-          channel.send(from, SegmentMessage{.type = Type::drop_backup, .key = message.key});
-        return;
-      }
-      if (message.status != Status::ok) return seek_backup(key, *own);
-      own->backup_offset = message.backup_offset;
-      own->stage = Making::pausing;
-      for (Rank rank = 0; rank < progress.size(); ++rank)
-        if (progress.contains(rank)) own->waiting_for.push_back(rank);
-      {
-        SegmentMessage pause = describe(key, *holding(key));
-        pause.type = Type::pause;
-        tell_all(pause);
-      }
-      return;
     case Type::paused:
-      if (found != copying.end() && found->second.backup == message.backup &&
-          found->second.stage == Making::pausing)
+      if (found != copying.end() && found->second.backup == message.backup)
         std::erase(found->second.waiting_for, from);
       return;
     case Type::backup_complete:
@@ -178,7 +166,7 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
       }
       return;
     case Type::backup_completed:
-      if (own != nullptr && own->stage == Making::completing) end_copy(key);
+      if (own != nullptr) own->completed = true;
       return;
     case Type::drop_backup:
       if (const auto copy = backups.find(message.key);
@@ -219,7 +207,7 @@ std::size_t SegmentState::answer_pauses() {
     const KnownSegment* const segment = known(Key{one.second.key});
     const bool puts =
         segment != nullptr &&
-        ((segment->turn != nullptr && segment->turn->changing_) || segment->unsettled ||
+        ((segment->turn != nullptr && segment->turn->changing) || segment->unsettled ||
          locks.settling(segment->primary, segment->offset + kLockWord));
     if (puts && !is_injected(FaultInjection::pause_is_not_awaited)) return false;
     channel.send(
@@ -231,8 +219,10 @@ std::size_t SegmentState::answer_pauses() {
 
 /// The locks are repaired after this, and the queues of these with them.
 void SegmentState::move_known_segments() {
-  for (std::vector<KnownSegment>& slots : known_at)
-    for (KnownSegment& segment : slots) {
+  for (const auto& slots : known_at)
+    for (const auto& slot : slots) {
+      if (slot == nullptr) continue;
+      KnownSegment& segment = *slot;
       if (segment.generation == 0 || segment.copies < 2 || segment.lost) continue;
       const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);
       if (!progress.contains(segment.primary)) {
@@ -272,14 +262,12 @@ void SegmentState::copies_changed() {
     message.type = Type::no_copy;
     tell_all(message);
   }
-  const auto look_at = [&](Key key, const HeldSegment& segment) {
-    if (segment.copies < 2 || (segment.closing && !copying.contains(key.value))) return;
-    const auto found = copying.find(key.value);
-    if (found == copying.end() && segment.backup != kNobody && progress.contains(segment.backup))
-      return;
-    Copying& one = copying.try_emplace(key.value).first->second;
+  for (auto& [key, one] : copying)
     std::erase_if(one.waiting_for, [&](Rank rank) { return !progress.contains(rank); });
-    if (one.backup == kNobody || !progress.contains(one.backup)) begin_copy(key, one);
+  const auto look_at = [&](Key key, const HeldSegment& segment) {
+    const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);
+    if (segment.copies > 1 && !segment.closing && !has_backup && !copying.contains(key.value))
+      protocols.start(make_copy(key, {}));
   };
   for (std::uint32_t slot = 0; slot < held.size(); ++slot)
     if (held[slot].taken) look_at(Key::of(fabric.rank(), slot, held[slot].generation), held[slot]);

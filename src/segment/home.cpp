@@ -58,6 +58,7 @@ void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
     }
     case Type::answer:
     case Type::allocated:
+    case Type::backup_made:
       return take_answer(from, message);
     case Type::invalidate:
       if (KnownSegment* const segment = known(key)) segment->closing = true;
@@ -87,7 +88,7 @@ SegmentMessage SegmentState::describe(Key key, const HeldSegment& segment) const
                          .backup = segment.backup,
                          .backup_offset = segment.backup_offset};
   if (const auto found = copying.find(key.value); found != copying.end()) {
-    message.is_paused = found->second.stage >= Copying::Stage::pausing;
+    message.is_paused = found->second.pauses;
     message.backup = found->second.backup;
     message.backup_offset = found->second.backup_offset;
   }
@@ -126,11 +127,8 @@ void SegmentState::allocate(Rank from, const SegmentMessage& request) {
   locks.manage(*offset + kLockWord);
   const Key key = Key::of(fabric.rank(), slot, segment.generation);
   if (segment.copies > 1) {
-    Copying& first = copying.try_emplace(key.value).first->second;
-    first.allocating = true;
-    first.asker = from;
-    first.id = request.id;
-    return begin_copy(key, first);
+    protocols.start(make_copy(key, {.asker = from, .id = request.id}));
+    return;
   }
   reply = describe(key, segment);
   reply.type = Type::allocated;
@@ -256,25 +254,23 @@ void SegmentState::members_changed() {
 void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   if (message.status == Status::ok && message.bytes > 0) learn(from, message);
   const auto found = asked.find(message.id);
-  if (found == asked.end()) {  // no caller wants it any more
-    if (message.type == Type::allocated && message.status == Status::ok)
-      channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
-    return;
+  if (found != asked.end() && found->second->member == from) {
+    found->second->message = message;
+    found->second->answered = true;
+  } else if (message.status == Status::ok && message.type == Type::allocated) {  // unwanted by now
+    channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
+  } else if (message.status == Status::ok && message.type == Type::backup_made) {
+    channel.send(from, SegmentMessage{.type = Type::drop_backup, .key = message.key});
   }
-  SegmentOperation& op = *found->second;
-  asked.erase(found);
-  op.id_ = 0;
-  op.answer_ = message.status;
-  op.outcome_.key = Key{message.key};
-  if (op.request_.kind == SegmentOperation::Kind::release) op.name_ = message.name_text();
 }
 
 void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   const Key key{message.key};
   if (key.home() >= known_at.size()) return;
-  std::vector<KnownSegment>& slots = known_at[key.home()];
+  auto& slots = known_at[key.home()];
   if (key.slot() >= slots.size()) slots.resize(key.slot() + 1);
-  KnownSegment& segment = slots[key.slot()];
+  if (slots[key.slot()] == nullptr) slots[key.slot()] = std::make_unique<KnownSegment>();
+  KnownSegment& segment = *slots[key.slot()];
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
   segment.generation = key.generation();
   segment.coherence = message.coherence;
@@ -332,10 +328,7 @@ std::size_t SegmentState::poll_part() {
   if (must_prune) prune();
   if (!closing.empty()) done += drop_what_closes();
   if (!pausing.empty()) done += answer_pauses();
-  for (auto next = copying.begin(); next != copying.end();) {
-    const auto one = next++;  // it may end
-    if (go_on_with_copy(Key{one->first}, one->second)) ++done;
-  }
+  done += protocols.advance();
   counters.show(done, blocks, locks, progress.in_flight());
   return done;
 }

@@ -9,8 +9,29 @@
 #include <dunlin/segment.hpp>
 
 /// The implementation of a SegmentSpace: this process's own part of the space (space.hpp), or its
-/// attachment to a daemon that has one (src/daemon). Operations are the same objects on both.
+/// attachment to a daemon that has one (src/daemon).
 namespace dunlin {
+
+/// A caller's request.
+struct SegmentRequest {
+  SegmentCall call = SegmentCall::none;
+  bool try_only = false;     // lock: `busy` instead of waiting
+  bool holder_died = false;  // unlock
+  bool more = false;         // get, put: another one to the same home follows
+  Key key = {};
+  std::byte* memory = nullptr;
+  std::size_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t known_version = UINT64_MAX;
+  std::uint64_t wanted_version = UINT64_MAX;  // for delta
+  std::uint64_t owner = 0;                    // for locks: 0: this process; else an attached one
+  // For allocate.
+  Coherence coherence = Coherence::null;
+  std::uint64_t stale_ns = 0;
+  std::uint32_t versions = 0;
+  std::uint32_t copies = 1;
+  Rank place = 0;
+};
 
 class SegmentPort {
  public:
@@ -19,17 +40,9 @@ class SegmentPort {
   SegmentPort& operator=(const SegmentPort&) = delete;
   virtual ~SegmentPort() = default;
 
-  /// As InFlight::advance and clean_up.
-  virtual void advance(SegmentOperation& op) noexcept = 0;
-  virtual void clean_up(SegmentOperation& op) noexcept = 0;
-  /// Whether it has begun a get or put, and perhaps ended it, by a shorter way than the steps.
-  [[nodiscard]] virtual bool begin_at_once(SegmentOperation&,
-                                           const SegmentOperation::Request&) noexcept {
-    return false;
-  }
-
-  /// A get or put that begins while this is on is followed by another one to the same home.
-  virtual void gather(bool) noexcept {}
+  /// `name` is for allocate and find.
+  [[nodiscard]] virtual SegmentOperation begin(const SegmentRequest& request, std::string name,
+                                               std::uint64_t timeout_ns) noexcept = 0;
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;
@@ -41,49 +54,33 @@ class SegmentPort {
   [[nodiscard]] virtual remote::PoolUse use() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Key> lost() const = 0;
   [[nodiscard]] virtual const std::string& why_refused() const noexcept = 0;
+
+  [[nodiscard]] static SegmentPort& of(SegmentSpace& space) noexcept { return *space.port_; }
+  [[nodiscard]] static std::unique_ptr<SegmentSpace> space_over(std::unique_ptr<SegmentPort> port) {
+    return std::unique_ptr<SegmentSpace>(new SegmentSpace(std::move(port)));
+  }
+
+  /// The outcome of a call that has not ended.
+  [[nodiscard]] Outcome begun(const SegmentRequest& request) const noexcept {
+    return {.key = request.key,
+            .call = request.call,
+            .space = this,
+            .offset = request.call == SegmentCall::allocate ? request.place : request.offset,
+            .bytes = request.bytes};
+  }
 };
 
 /// Why there can be no such segment; empty if there can.
 [[nodiscard]] std::string fault_of(const SegmentSpec& spec);
 
-/// The parts of operations that the daemon, and an attachment to it, use beyond their interface.
-struct SegmentAccess {
-  using Kind = SegmentOperation::Kind;
-  using Request = SegmentOperation::Request;
-
-  [[nodiscard]] static Request request_for(const SegmentSpec& spec, Rank place) noexcept {
-    return {.kind = Kind::allocate,
-            .bytes = spec.bytes,
-            .coherence = spec.coherence,
-            .stale_ns = spec.stale_ns,
-            .versions = spec.versions,
-            .copies = spec.copies,
-            .place = place};
-  }
-  static void start(SegmentOperation& op, const Request& request, std::string name = {}) {
-    op.abandon();
-    op.name_ = std::move(name);
-    op.start_as(request);
-  }
-  [[nodiscard]] static const Request& request(const SegmentOperation& op) noexcept {
-    return op.request_;
-  }
-  [[nodiscard]] static const std::string& name(const SegmentOperation& op) noexcept {
-    return op.name_;
-  }
-  [[nodiscard]] static Completion& completion(SegmentOperation& op) noexcept {
-    return op.completion_;
-  }
-  [[nodiscard]] static Outcome& outcome(SegmentOperation& op) noexcept { return op.outcome_; }
-  /// A number that the port gives an operation; 0 when it starts.
-  [[nodiscard]] static std::uint64_t& number(SegmentOperation& op) noexcept { return op.id_; }
-  [[nodiscard]] static remote::Status& answer(SegmentOperation& op) noexcept { return op.answer_; }
-  static void end(SegmentOperation& op, remote::Status status) noexcept { op.end(status); }
-
-  [[nodiscard]] static std::unique_ptr<SegmentSpace> space_over(std::unique_ptr<SegmentPort> port) {
-    return std::unique_ptr<SegmentSpace>(new SegmentSpace(std::move(port)));
-  }
-  [[nodiscard]] static SegmentPort& port_of(SegmentSpace& space) noexcept { return *space.port_; }
-};
+[[nodiscard]] inline SegmentRequest request_for(const SegmentSpec& spec, Rank place) noexcept {
+  return {.call = SegmentCall::allocate,
+          .bytes = spec.bytes,
+          .coherence = spec.coherence,
+          .stale_ns = spec.stale_ns,
+          .versions = spec.versions,
+          .copies = spec.copies,
+          .place = place};
+}
 
 }  // namespace dunlin

@@ -1,162 +1,176 @@
 #include <array>
+#include <cstring>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "segment/space.hpp"
 
-/// Puts: the writes once the lock is held, to one copy or to two.
+/// Puts, to one copy or to two: docs/segment.md has the protocols.
 namespace dunlin {
 
+using remote::Protocol;
 using remote::Status;
+using remote::Until;
 
 namespace {
 
-/// Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
-/// is odd already stays so.
-bool is_needed(PutStep step, const KnownSegment& segment, bool odd, Rank second) noexcept {
-  switch (step) {
-    case PutStep::mark:
-      return !segment.is_delta() && !odd;
-    case PutStep::second_mark:
-    case PutStep::second_data:
-    case PutStep::second_unmark:
-      return second != kNobody && !is_injected(FaultInjection::second_copy_is_left_out);
-    case PutStep::data:
-    case PutStep::unmark:
-      return true;
+/// What a put posts at once. All are signals, so those to one member land in this order (F1).
+class Batch {
+ public:
+  void add(const Operation& operation) noexcept {
+    DUNLIN_ASSERT(count_ < operations_.size(), "SEG-3: a put has six steps");
+    operations_[count_++] = operation;
   }
-  return false;
-}
+  [[nodiscard]] std::span<const Operation> taken() noexcept {
+    return std::span(operations_).first(std::exchange(count_, 0));
+  }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
-/// Whether all steps before must be placed. The second copy needs the word that was read; it is
-/// complete before the primary one has the data. Data that the fabric sends later than it takes
-/// must be placed before the word says so: abandoned in between, it would leave torn data behind.
-bool is_behind_all(PutStep step, bool captured, Rank second) noexcept {
-  switch (step) {
-    case PutStep::second_mark:
-      return true;
-    case PutStep::data:
-      return second != kNobody;
-    case PutStep::second_unmark:
-    case PutStep::unmark:
-      return !captured;
-    default:
-      return false;
+  template <class Gate>
+  [[nodiscard]] auto post(Fabric& fabric, const Gate& gate) noexcept {
+    return remote::Posting<kMost, Gate>(fabric, taken(), gate);
   }
-}
+
+ private:
+  static constexpr std::size_t kMost = 6;
+  std::array<Operation, kMost> operations_;
+  std::size_t count_ = 0;
+};
 
 }  // namespace
 
-/// Under the lock. An odd word says that a put was cut off, this one or another.
-void SegmentState::got_version_to_put(SegmentOperation& op, KnownSegment& segment) noexcept {
-  const SegmentOperation::Request& request = op.request_;
-  const std::uint64_t word = op.first_word_;
-  const bool whole = request.offset == 0 && request.bytes == segment.bytes;
-  if (op.final_word_ != 0 && word == op.final_word_) {  // done, before the primary died
-    op.outcome_.version = word / 2;
-    op.second_word_ = word - 1;
-    return changed(op, segment);
-  }
-  if (segment.is_delta()) {
-    op.data_version_ = word / 2 + 1;
-    op.final_word_ = word + 2;
-    op.stage_ = whole ? Stage::change : Stage::read_old;
-    if (!whole) segment.merged.resize(segment.bytes);
-    return;
-  }
-  const bool odd = word % 2 != 0;
-  const bool own = op.final_word_ != 0 && word + 1 == op.final_word_;
-  if (odd && !whole && !own && (op.node_.valid() || segment.copies > 1))
-    return op.end(Status::half_written);
-  op.odd_ = odd;
-  op.final_word_ = odd ? word + 1 : 0;
-  op.stage_ = Stage::change;
-}
+Protocol<Outcome> SegmentState::put(SegmentRequest request) {
+  Transfer one(*this, request);
+  Status status = look(request.key, request.owner);
+  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  if (status != Status::ok) co_return one.ended(status);
+  KnownSegment& segment = *known(request.key);
+  status = fault_of(request, segment);
+  if (status != Status::ok) co_return one.ended(status);
+  one.use(segment);
 
-Operation SegmentState::put_step(SegmentOperation& op, const KnownSegment& segment,
-                                 PutStep step) noexcept {
-  const SegmentOperation::Request& request = op.request_;
-  const bool whole = request.offset == 0 && request.bytes == segment.bytes;
-  const bool merged = segment.is_delta() && !whole;
-  const void* const from = merged ? segment.merged.data() : request.memory;
-  const std::size_t bytes = merged ? segment.bytes : request.bytes;
-  const std::uint64_t place = segment.data_at(0, op.data_version_) + (merged ? 0 : request.offset);
-  const std::uint64_t second = op.second_offset_;
-  const std::uint64_t word = segment.offset + kVersionWord;
-  switch (step) {
-    case PutStep::mark:
-      return fetch_add(segment.primary, pool.id(), word, 1, &op.first_word_);
-    case PutStep::second_mark:
-      return write(op.second_, pool.id(), second + kVersionWord, &op.low_word_, 8);
-    case PutStep::second_data:
-      return write(op.second_, pool.id(), second + place, from, bytes);
-    case PutStep::second_unmark:
-      return write(op.second_, pool.id(), second + kVersionWord, &op.high_word_, 8);
-    case PutStep::data:
-      return write(segment.primary, pool.id(), segment.offset + place, from, bytes);
-    case PutStep::unmark:
-      break;
+  if (!segment.puts_lock()) {
+    status = co_await remote::post(
+        fabric,
+        write(segment.primary, pool.id(), segment.data_at(segment.offset, 0) + request.offset,
+              request.memory, request.bytes),
+        gate_of(segment));
+    co_return one.ended(status);
   }
-  return fetch_add(segment.primary, pool.id(), word, segment.is_delta() ? 2 : 1, &op.second_word_);
-}
+  if (!one.locked) {
+    status = co_await acquire(one);
+    if (status != Status::ok) co_return one.ended(status);
+  }
+  if (segment.turn != nullptr) co_await Until([&] { return segment.turn == nullptr; });
+  segment.turn = &one;
+  do {
+    if (segment.copies > 1) status = co_await place(one);
+    if (status == Status::ok || status == kMoved) status = co_await change(one);
+  } while (status == kMoved);
+  if (status != Status::ok) co_return one.ended(status);
 
-/// All steps are signals, so those to one member land in this order (F1). Returns whether it went
-/// on.
-bool SegmentState::change(SegmentOperation& op, KnownSegment& segment) noexcept {
-  if (!segment.puts_lock()) return change_unversioned(op, segment);
-  if (op.posted_ == 0) {
-    if (segment.paused && !op.changing_ && !segment.unsettled) return false;
-    op.second_ = segment.paused ? kNobody : segment.backup;
-    op.second_offset_ = segment.backup_offset;
-  }
-  const bool captured = op.request_.bytes <= fabric.properties().max_inline_bytes &&
-                        (!segment.is_delta() || segment.bytes == op.request_.bytes);
-  std::array<Operation, kPutSteps> batch;
-  std::array<std::uint8_t, kPutSteps> next{};  // after each of them
-  std::size_t count = 0;
-  for (std::uint8_t i = op.posted_; i < kPutSteps; ++i) {
-    const auto step = static_cast<PutStep>(i);
-    if (!is_needed(step, segment, op.odd_, op.second_)) continue;
-    if (count > 0 && is_behind_all(step, captured, op.second_)) break;
-    if (step == PutStep::second_mark) {
-      if (op.final_word_ == 0) op.final_word_ = op.first_word_ + 2;
-      op.high_word_ = op.final_word_;
-      op.low_word_ = op.final_word_ - (segment.is_delta() ? 2 : 1);
-    }
-    batch[count] = put_step(op, segment, step).notify(op.completion_, Notify::remotely);
-    next[count++] = static_cast<std::uint8_t>(i + 1);
-  }
-  if (count == 0) {
-    changed(op, segment);
-    return true;
-  }
-  std::size_t accepted = 0;
-  post(op, std::span(batch).first(count), accepted);
-  if (accepted == 0) return false;
-  op.posted_ = next[accepted - 1];
-  op.changing_ = !op.finished();
-  return true;
-}
-
-bool SegmentState::change_unversioned(SegmentOperation& op, const KnownSegment& segment) noexcept {
-  if (op.posted_ != 0) {
-    op.end(Status::ok);
-    return true;
-  }
-  std::size_t accepted = 0;
-  const Operation data =
-      put_step(op, segment, PutStep::data).notify(op.completion_, Notify::remotely);
-  if (!post(op, std::span(&data, 1), accepted)) return false;
-  op.posted_ = kUnversionedPosted;
-  return true;
-}
-
-void SegmentState::changed(SegmentOperation& op, KnownSegment& segment) noexcept {
-  op.changing_ = false;
-  op.outcome_.version = segment.is_delta() ? op.data_version_ : (op.second_word_ + 1) / 2;
-  if (op.node_.valid()) locks.set_recovered(op.node_, false);
+  one.changing = false;
+  if (one.lock.valid()) locks.set_recovered(one.lock, false);
   segment.lock_odd = segment.unsettled = false;
   segment.copy.clear();
-  op.end(Status::ok);
+  co_return one.ended(Status::ok);
+}
+
+/// Under the lock.
+Protocol<Status> SegmentState::change(Transfer& one) {
+  KnownSegment& segment = *one.segment;
+  const SegmentRequest& request = one.request;
+  const bool whole = request.offset == 0 && request.bytes == segment.bytes;
+  const bool delta = segment.is_delta();
+  Status status = Status::ok;
+
+  // An odd word says that a put was cut off, this one or another.
+  std::uint64_t word = 0, data_version = 0;
+  if (one.odd || delta) {
+    status = judge(one, co_await read_word_in_order(one, word));
+    if (status != Status::ok) co_return status;
+    one.outcome.version = word / 2;
+    if (one.final_word != 0 && word == one.final_word) co_return Status::ok;  // before it moved
+    const bool own = one.final_word != 0 && word + 1 == one.final_word;
+    one.odd = !delta && word % 2 != 0;
+    if (one.odd && !whole && !own && (one.lock.valid() || segment.copies > 1))
+      co_return Status::half_written;
+    if (delta) {
+      data_version = word / 2 + 1;
+      one.final_word = word + 2;
+    } else {
+      one.final_word = one.odd ? word + 1 : 0;
+    }
+  }
+  const bool merges = delta && !whole;
+  if (merges) {  // a range is put into a copy of the version before
+    segment.merged.resize(segment.bytes);
+    status = judge(one, co_await read(one, segment.data_at(segment.offset, data_version - 1),
+                                      segment.merged.data(), segment.bytes));
+    if (status != Status::ok) co_return status;
+    std::memcpy(segment.merged.data() + request.offset, request.memory, request.bytes);
+  }
+
+  const auto may_begin = [&] {
+    return !segment.paused || one.changing || segment.unsettled || segment.lost ||
+           one.placement != segment.placement;
+  };
+  if (!may_begin()) {
+    co_await Until(may_begin);
+    status = judge(one, Status::ok);
+    if (status != Status::ok) co_return status;
+  }
+  one.second = segment.paused ? kNobody : segment.backup;
+  one.second_offset = segment.backup_offset;
+  const bool two_copies =
+      one.second != kNobody && !is_injected(FaultInjection::second_copy_is_left_out);
+  const Rank first = segment.primary;
+  const std::uint64_t word_at = segment.offset + kVersionWord;
+  const void* const from = merges ? segment.merged.data() : request.memory;
+  const std::size_t bytes = merges ? segment.bytes : request.bytes;
+  const std::uint64_t data_at = segment.data_at(0, data_version) + (merges ? 0 : request.offset);
+  // Data that the fabric sends later than it takes must be placed before the word says so:
+  // abandoned in between, it would leave torn data behind.
+  const bool captured = request.bytes <= fabric.properties().max_inline_bytes &&
+                        (!delta || segment.bytes == request.bytes);
+  const Gate gate{this, &one, first, segment.copies > 1};
+  Batch batch;
+
+  // Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
+  // is odd already stays so.
+  if (!delta && !one.odd) batch.add(fetch_add(first, pool.id(), word_at, 1, &word));
+  std::uint64_t low = 0, high = 0;  // the second copy's word before the put is complete, and after
+  if (one.second != kNobody) {      // that needs the word; and it is complete before the first one
+    if (!batch.empty()) {
+      status = co_await batch.post(fabric, gate);
+      if (status == Status::ok) one.final_word = word + 2;
+      status = judge(one, status);
+      if (status != Status::ok) co_return status;
+    }
+    high = one.final_word;
+    low = high - (delta ? 2 : 1);
+    if (two_copies) {
+      batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &low, 8));
+      batch.add(write(one.second, pool.id(), one.second_offset + data_at, from, bytes));
+      if (!captured) {
+        status = judge(one, co_await batch.post(fabric, gate));
+        if (status != Status::ok) co_return status;
+      }
+      batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &high, 8));
+      status = judge(one, co_await batch.post(fabric, gate));
+      if (status != Status::ok) co_return status;
+    }
+  }
+  batch.add(write(first, pool.id(), segment.offset + data_at, from, bytes));
+  if (!captured) {
+    status = judge(one, co_await batch.post(fabric, gate));
+    if (status != Status::ok) co_return status;
+  }
+  std::uint64_t last = 0;
+  batch.add(fetch_add(first, pool.id(), word_at, delta ? 2 : 1, &last));
+  status = judge(one, co_await batch.post(fabric, gate));
+  one.outcome.version = delta ? data_version : (last + 1) / 2;
+  co_return status;
 }
 
 }  // namespace dunlin

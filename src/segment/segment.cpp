@@ -89,7 +89,10 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
   progress.add(*this);
 }
 
-SegmentState::~SegmentState() { progress.remove(*this); }
+SegmentState::~SegmentState() {
+  protocols.end_all(Status::abandoned);
+  progress.remove(*this);
+}
 
 Rank SegmentState::place_of(Placement placement) noexcept {
   if (placement.rank == Placement::kInTurn) return next_in_turn();
@@ -107,7 +110,8 @@ std::vector<Key> SegmentState::lost() const {
   for (Rank home = 0; home < known_at.size(); ++home) {
     const auto& slots = known_at[home];
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
-      const KnownSegment& segment = slots[slot];
+      if (slots[slot] == nullptr) continue;
+      const KnownSegment& segment = *slots[slot];
       const bool is_lost = segment.lost || (segment.copies < 2 && gone(segment.primary));
       if (segment.generation != 0 && is_lost)
         all.push_back(Key::of(home, slot, segment.generation));
@@ -163,120 +167,107 @@ SegmentOperation SegmentSpace::allocate(const SegmentSpec& spec) {
   if (!fault.empty())
     throw Error("segment space '" + port_->space_name() + "': cannot allocate " +
                 (spec.name.empty() ? "a segment" : "segment '" + spec.name + "'") + ": " + fault);
-  return {*this, SegmentAccess::request_for(spec, place), spec.name};
+  return port_->begin(request_for(spec, place), spec.name, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::release(Key key) {
-  return {*this, {.kind = SegmentOperation::Kind::release, .key = key}};
+  return port_->begin({.call = SegmentCall::release, .key = key}, {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::find(const std::string& name) {
-  return {*this, {.kind = SegmentOperation::Kind::find}, name};
+  return port_->begin({.call = SegmentCall::find}, name, remote::kForever);
 }
 
+namespace {
+
+SegmentRequest get_of(Key key, std::span<std::byte> to, std::uint64_t offset) noexcept {
+  return {.call = SegmentCall::get,
+          .key = key,
+          .memory = to.data(),
+          .bytes = to.size(),
+          .offset = offset};
+}
+SegmentRequest put_of(Key key, std::span<const std::byte> from, std::uint64_t offset) noexcept {
+  return {.call = SegmentCall::put,
+          .key = key,
+          .memory = const_cast<std::byte*>(from.data()),
+          .bytes = from.size(),
+          .offset = offset};
+}
+
+}  // namespace
+
 SegmentOperation SegmentSpace::get(Key key, std::span<std::byte> to, std::uint64_t offset) {
-  return get_if_changed(key, to, UINT64_MAX, offset);
+  return port_->begin(get_of(key, to, offset), {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, std::uint64_t known,
                                               std::uint64_t offset) {
-  return {*this,
-          {.kind = SegmentOperation::Kind::get,
-           .key = key,
-           .memory = to.data(),
-           .bytes = to.size(),
-           .offset = offset,
-           .known_version = known}};
+  SegmentRequest request = get_of(key, to, offset);
+  request.known_version = known;
+  return port_->begin(request, {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
                                            std::uint64_t offset) {
-  return {*this,
-          {.kind = SegmentOperation::Kind::get,
-           .key = key,
-           .memory = to.data(),
-           .bytes = to.size(),
-           .offset = offset,
-           .wanted_version = version}};
+  SegmentRequest request = get_of(key, to, offset);
+  request.wanted_version = version;
+  return port_->begin(request, {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
-  return {*this,
-          {.kind = SegmentOperation::Kind::put,
-           .key = key,
-           .memory = const_cast<std::byte*>(from.data()),
-           .bytes = from.size(),
-           .offset = offset}};
-}
-
-void SegmentSpace::get(SegmentOperation& operation, Key key, std::span<std::byte> to,
-                       std::uint64_t offset) noexcept {
-  operation.start_as({.kind = SegmentOperation::Kind::get,
-                      .key = key,
-                      .memory = to.data(),
-                      .bytes = to.size(),
-                      .offset = offset});
-}
-
-void SegmentSpace::put(SegmentOperation& operation, Key key, std::span<const std::byte> from,
-                       std::uint64_t offset) noexcept {
-  operation.start_as({.kind = SegmentOperation::Kind::put,
-                      .key = key,
-                      .memory = const_cast<std::byte*>(from.data()),
-                      .bytes = from.size(),
-                      .offset = offset});
+  return port_->begin(put_of(key, from, offset), {}, remote::kForever);
 }
 
 /// More follows as long as the next one has the same home.
 void SegmentSpace::get(std::span<const SegmentGet> gets) noexcept {
   for (std::size_t i = 0; i < gets.size(); ++i) {
     const SegmentGet& one = gets[i];
-    port_->gather(i + 1 < gets.size() && gets[i + 1].key.home() == one.key.home());
-    get(one.operation, one.key, one.to, one.offset);
+    SegmentRequest request = get_of(one.key, one.to, one.offset);
+    request.more = i + 1 < gets.size() && gets[i + 1].key.home() == one.key.home();
+    one.operation = port_->begin(request, {}, remote::kForever);
   }
-  port_->gather(false);
 }
 
 void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
   for (std::size_t i = 0; i < puts.size(); ++i) {
     const SegmentPut& one = puts[i];
-    port_->gather(i + 1 < puts.size() && puts[i + 1].key.home() == one.key.home());
-    put(one.operation, one.key, one.from, one.offset);
+    SegmentRequest request = put_of(one.key, one.from, one.offset);
+    request.more = i + 1 < puts.size() && puts[i + 1].key.home() == one.key.home();
+    one.operation = port_->begin(request, {}, remote::kForever);
   }
-  port_->gather(false);
 }
 
 SegmentOperation SegmentSpace::lock(Key key, std::uint64_t timeout_ns) {
-  return {*this, {.kind = SegmentOperation::Kind::lock, .key = key, .timeout_ns = timeout_ns}};
+  return port_->begin({.call = SegmentCall::lock, .key = key}, {}, timeout_ns);
 }
 
 SegmentOperation SegmentSpace::try_lock(Key key) {
-  return {*this, {.kind = SegmentOperation::Kind::lock, .key = key, .try_only = true}};
+  return port_->begin({.call = SegmentCall::lock, .try_only = true, .key = key}, {},
+                      remote::kForever);
 }
 
 SegmentOperation SegmentSpace::unlock(Key key) {
-  return {*this, {.kind = SegmentOperation::Kind::unlock, .key = key}};
+  return port_->begin({.call = SegmentCall::unlock, .key = key}, {}, remote::kForever);
 }
 
 // --- describing, and the guard -------------------------------------------------------------------
 
-std::string SegmentOperation::describe() const {
-  static constexpr std::array<std::string_view, 8> kKinds{
+std::string Outcome::describe() const {
+  static constexpr std::array<std::string_view, 8> kCalls{
       "nothing", "allocation", "release", "search", "get", "put", "lock", "unlock"};
-  const SegmentPort& port = *space_.port_;
-  std::string text(kKinds.at(static_cast<std::size_t>(request_.kind)));
-  if (request_.kind == Kind::allocate) {
-    text += " of " + std::to_string(request_.bytes) + " bytes on " + port.text_of(request_.place);
-  } else if (request_.kind != Kind::find) {
-    text += " of " + key_text(port, request_.key);
-  }
-  if (!name_.empty()) text += " '" + name_ + "'";
-  if (request_.kind == Kind::get || request_.kind == Kind::put)
-    text += ", bytes " + std::to_string(request_.offset) + " to " +
-            std::to_string(request_.offset + request_.bytes);
-  text += ": " + remote::describe(status(), "segment");
-  if (status() == Status::refused) text += ": " + port.why_refused();
-  if (status() == Status::stopped) text += ": " + space_.progress().why_stopped();
+  std::string text(kCalls.at(static_cast<std::size_t>(call)));
+  if (space != nullptr && call == SegmentCall::allocate)
+    text +=
+        " of " + std::to_string(bytes) + " bytes on " + space->text_of(static_cast<Rank>(offset));
+  else if (space != nullptr && call != SegmentCall::find)
+    text += " of " + key_text(*space, key);
+  if (call == SegmentCall::get || call == SegmentCall::put)
+    text += ", bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes);
+  text += ": " + remote::describe(status, "segment");
+  if (space != nullptr && status == Status::refused) text += ": " + space->why_refused();
+  if (space != nullptr && status == Status::stopped)
+    text += ": " + space->its_progress().why_stopped();
   return text;
 }
 

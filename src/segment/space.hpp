@@ -17,28 +17,9 @@
 
 namespace dunlin {
 
-enum class SegmentOperation::Stage : std::uint8_t {
-  begin,
-  ask,          // a member was asked, and has not answered
-  acquire,      // the lock
-  read_before,  // the version word
-  got_before,
-  read_data,
-  got_data,
-  read_after,  // the version word again
-  got_after,
-  read_old,  // delta: the version before, to put a range into
-  got_old,
-  change,  // the data, between two steps of the version word if the coherence has one
-};
-
-/// The steps of a put, in their order (put.cpp); each coherence needs some of them.
-enum class PutStep : std::uint8_t { mark, second_mark, second_data, second_unmark, data, unmark };
-inline constexpr std::uint8_t kPutSteps = 6;
-/// Of a put without versions: its one step has been posted.
-inline constexpr auto kUnversionedPosted = static_cast<std::uint8_t>(PutStep::unmark);
-
 inline constexpr Rank kNobody = UINT32_MAX;
+/// The status of an attempt that must begin anew, at another place.
+inline constexpr auto kMoved = remote::Status::conflict;
 
 /// A segment's block in its member's pool: a line with the words of its coherence, then the bytes.
 inline constexpr std::uint64_t kLockWord = 0;
@@ -69,7 +50,7 @@ struct SegmentMessage {
     invalidated,  // to the home: dropped, and nothing is under way there
     // second copies (copies.cpp); the primary is the member whose copy readers use
     make_backup,       // to the member that is to hold the second copy
-    backup_made,       // its answer, with `backup_offset`
+    backup_made,       // the answer, with `backup_offset`
     pause,             // to all: begin no put, a second copy is being made; who was a member then
     paused,            // to the primary: no put is under way here
     backup_complete,   // to the backup: it has what the primary has
@@ -138,17 +119,20 @@ struct BackupCopy {
 
 /// A second copy that this member, the primary, is having made.
 struct Copying {
-  enum class Stage : std::uint8_t { seek, asked, pausing, write, writing, completing };
-  Stage stage = Stage::seek;
-  std::uint32_t tried = 0;  // members, from the next rank on
   Rank backup = kNobody;
   std::uint64_t backup_offset = 0;
-  std::vector<Rank> waiting_for;  // pausing: members that have not answered
-  Completion written;
-  bool allocating = false;  // the first one: `asker` waits for it
-  Rank asker = 0;
+  bool pauses = false;            // puts
+  std::vector<Rank> waiting_for;  // members where a put may be under way
+  bool completed = false;
+};
+
+/// The member that has asked for a segment with two copies, while the first one is made.
+struct Allocating {
+  Rank asker = kNobody;
   std::uint64_t id = 0;
 };
+
+struct Transfer;
 
 /// The knowledge of this process about a slot of some member.
 struct KnownSegment {
@@ -170,13 +154,13 @@ struct KnownSegment {
   Rank primary = 0;
   Rank backup = kNobody;
   std::uint64_t backup_offset = 0;
-  std::uint64_t placement = 0;       // how often one of these has changed
-  std::uint32_t users = 0;           // operations under way
-  remote::LockNode lock;             // by lock()
-  std::uint64_t lock_owner = 0;      // the owner: Request::owner
-  SegmentOperation* turn = nullptr;  // the operation whose turn it is under the lock
-  std::uint64_t seen_version = 0;    // delta: the latest that was read
-  std::vector<std::byte> merged;     // delta: a version with a range put into it
+  std::uint64_t placement = 0;     // how often one of these has changed
+  std::uint32_t users = 0;         // operations under way
+  remote::LockNode lock;           // by lock()
+  std::uint64_t lock_owner = 0;    // the owner: Request::owner
+  Transfer* turn = nullptr;        // the get or put whose turn it is under the lock
+  std::uint64_t seen_version = 0;  // delta: the latest that was read
+  std::vector<std::byte> merged;   // delta: a version with a range put into it
   // temporal: the copy of the whole
   std::vector<std::byte> copy;
   std::uint64_t copy_version = 0;
@@ -200,66 +184,128 @@ struct KnownSegment {
   }
 };
 
+struct SegmentState;
+
+/// A get, put or lock under way, in the frame of its protocol: what it holds, it gives back in the
+/// end, however that comes.
+struct Transfer {
+  Transfer(SegmentState& its_space, const SegmentRequest& its_request) noexcept;
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+  ~Transfer();
+
+  void use(KnownSegment& its_segment) noexcept;
+  [[nodiscard]] Outcome ended(remote::Status status) noexcept;
+
+  SegmentState& space;
+  const SegmentRequest& request;  // in the same frame
+  Outcome outcome;
+  KnownSegment* segment = nullptr;  // once it is counted among the segment's users
+  std::uint64_t placement = 0;      // the segment's, when the present attempt began
+  bool failed = false;              // the present attempt, as its member has
+  bool locked = false;              // under the lock, its own or the process's
+  bool odd = false;                 // an earlier put may have been cut off: look at the word
+  remote::LockNode lock;            // its own
+  // Of a put.
+  bool changing = false;         // something was posted, and the put is not complete
+  std::uint64_t final_word = 0;  // the version's word once the put is complete; 0: not known yet
+  Rank second = kNobody;         // the second copy, when it began
+  std::uint64_t second_offset = 0;
+};
+
+/// A question to another member, in the frame of the protocol that asks.
+struct Asked {
+  Asked(SegmentState& its_space, Rank its_member, SegmentMessage& its_message);
+  Asked(const Asked&) = delete;
+  Asked& operator=(const Asked&) = delete;
+  ~Asked();
+
+  SegmentState& space;
+  Rank member;
+  SegmentMessage& message;  // the question, then the answer
+  bool answered = false;
+};
+
 struct SegmentState final : SegmentPort, remote::Part {
   SegmentState(std::unique_ptr<remote::Progress> own, remote::Progress& progress,
                SpaceOptions options);
   ~SegmentState() override;
 
-  using Stage = SegmentOperation::Stage;
+  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string name,
+                                       std::uint64_t timeout_ns) noexcept override;
 
-  // --- operations: operation.cpp, transfer.cpp, put.cpp ------------------------------------------
-  void advance(SegmentOperation& op) noexcept override;
-  void clean_up(SegmentOperation& op) noexcept override;
-  [[nodiscard]] bool begin_at_once(SegmentOperation& op,
-                                   const SegmentOperation::Request& request) noexcept override;
-  /// The segment, once this process knows it; until then, and if there is none, the operation asks
-  /// or has ended.
-  [[nodiscard]] KnownSegment* resolve(SegmentOperation& op) noexcept;
+  // --- gets and puts: get.cpp, put.cpp -----------------------------------------------------------
+  /// Whether a get or put was one operation that has ended: under null, with one copy.
+  [[nodiscard]] bool is_done_at_once(const SegmentRequest& request) noexcept;
+  remote::Protocol<Outcome> get(SegmentRequest request);
+  remote::Protocol<Outcome> put(SegmentRequest request);
+  /// Writes to one copy, or to two, once the lock is held.
+  remote::Protocol<remote::Status> change(Transfer& one);
+  /// Waits until the segment has a place, and begins an attempt there.
+  remote::Protocol<remote::Status> place(Transfer& one);
+  /// The status of a step of the attempt: `moved` if it must begin anew.
+  [[nodiscard]] remote::Status judge(Transfer& one, remote::Status status) const noexcept;
+  [[nodiscard]] bool has_place(KnownSegment& segment) const noexcept;
+  [[nodiscard]] static remote::Status fault_of(const SegmentRequest& request,
+                                               const KnownSegment& segment) noexcept;
+  [[nodiscard]] bool take_copy(Transfer& one) noexcept;
+
+  // --- locks: lock.cpp ---------------------------------------------------------------------------
+  remote::Protocol<Outcome> lock(SegmentRequest request);
+  remote::Protocol<remote::Status> acquire(Transfer& one);
+  [[nodiscard]] Outcome unlock(const SegmentRequest& request) noexcept;
+
+  // --- what asks other members: control.cpp ------------------------------------------------------
+  remote::Protocol<Outcome> allocate(SegmentRequest request, std::string name);
+  remote::Protocol<Outcome> release(SegmentRequest request);
+  remote::Protocol<Outcome> find(SegmentRequest request, std::string name);
+  /// Finds out about a segment; it is known then, if that is `ok`.
+  remote::Protocol<remote::Status> resolve(Key key, std::uint64_t owner);
+  /// The message is the question, then the answer.
+  remote::Protocol<remote::Status> ask(Rank member, SegmentMessage& message);
   [[nodiscard]] KnownSegment* known(Key key) noexcept;
-  [[nodiscard]] bool has_answer(SegmentOperation& op) noexcept;
-  void search(SegmentOperation& op) noexcept;
-  [[nodiscard]] bool is_undecided(Rank rank) const noexcept;
-  void ask(SegmentOperation& op, Rank member, const SegmentMessage& question) noexcept;
-  /// Whether messages to that member find its space; if they never will, the operation has ended.
-  [[nodiscard]] bool may_ask(SegmentOperation& op, Rank member) noexcept;
-  [[nodiscard]] bool waits_for_answer(SegmentOperation& op) noexcept;
-  void advance_control(SegmentOperation& op) noexcept;
-  void advance_lock(SegmentOperation& op) noexcept;
-  void unlock(SegmentOperation& op) noexcept;
-  void advance_transfer(SegmentOperation& op) noexcept;
-  void begin_transfer(SegmentOperation& op) noexcept;
-  /// Whether the operation can go on where the segment is now; otherwise it waits or has ended.
-  [[nodiscard]] bool has_place(SegmentOperation& op, KnownSegment& segment) noexcept;
-  [[nodiscard]] bool has_turn(SegmentOperation& op, KnownSegment& segment) noexcept;
-  [[nodiscard]] static Stage first_stage(const SegmentOperation& op,
-                                         const KnownSegment& segment) noexcept;
-  void got_version(SegmentOperation& op, KnownSegment& segment) noexcept;
-  void got_version_to_put(SegmentOperation& op, KnownSegment& segment) noexcept;
-  void got_version_again(SegmentOperation& op, KnownSegment& segment) noexcept;
-  void got_data(SegmentOperation& op, KnownSegment& segment) noexcept;
-  void try_again(SegmentOperation& op) noexcept;
-  [[nodiscard]] bool change(SegmentOperation& op, KnownSegment& segment) noexcept;
-  [[nodiscard]] bool change_unversioned(SegmentOperation& op, const KnownSegment& segment) noexcept;
-  [[nodiscard]] Operation put_step(SegmentOperation& op, const KnownSegment& segment,
-                                   PutStep step) noexcept;
-  void changed(SegmentOperation& op, KnownSegment& segment) noexcept;
-  /// Whether a copy that is not too old has answered the get.
-  [[nodiscard]] bool take_copy(SegmentOperation& op, const KnownSegment& segment) noexcept;
-  void keep_copy(const SegmentOperation& op, KnownSegment& segment);
-  /// Whether the lock is held; if it never will be, the operation has ended.
-  [[nodiscard]] bool acquire(SegmentOperation& op, const KnownSegment& segment) noexcept;
-  /// Whether all was posted; if that will never be, the operation has ended.
-  bool post(SegmentOperation& op, std::span<const Operation> batch, std::size_t& accepted) noexcept;
-  bool read_version(SegmentOperation& op, const KnownSegment& segment) noexcept;
-  bool read(SegmentOperation& op, const KnownSegment& segment, std::uint64_t offset, void* to,
-            std::size_t bytes) noexcept;
+  /// `unknown`: another member has to be asked.
+  [[nodiscard]] remote::Status look(Key key, std::uint64_t owner) noexcept;
+  [[nodiscard]] bool is_undecided() const noexcept;
 
-  [[nodiscard]] SharedCounter& counter_of(SegmentOperation::Kind kind) noexcept {
-    using Kind = SegmentOperation::Kind;
-    return kind == Kind::get    ? counters.gets
-           : kind == Kind::put  ? counters.puts
-           : kind == Kind::lock ? counters.locks
-                                : counters.others;
+  /// Says when operations at a segment may be posted.
+  struct Gate {
+    const SegmentState* space;
+    Transfer* one;  // that posts changes; null: others
+    Rank member;
+    bool copies;  // the members decide what becomes of it
+    [[nodiscard]] remote::Status now() const noexcept { return remote::Status::ok; }
+    [[nodiscard]] remote::Status refused() const noexcept;
+    void posted() const noexcept {
+      if (one != nullptr) one->changing = true;
+    }
+    void taken() const noexcept {}
+  };
+  [[nodiscard]] Gate gate_of(const KnownSegment& segment) const noexcept {
+    return {this, nullptr, segment.primary, segment.copies > 1};
+  }
+  [[nodiscard]] auto read(const Transfer& one, std::uint64_t offset, void* to,
+                          std::size_t bytes) noexcept {
+    Operation operation = dunlin::read(one.segment->primary, pool.id(), offset, to, bytes);
+    operation.more = one.request.more;
+    return remote::post(fabric, operation, gate_of(*one.segment));
+  }
+  [[nodiscard]] auto read_word(const Transfer& one, std::uint64_t& word) noexcept {
+    return read(one, one.segment->offset + kVersionWord, &word, 8);
+  }
+  /// By an atomic: it comes behind what this process has posted there before (F1).
+  [[nodiscard]] auto read_word_in_order(const Transfer& one, std::uint64_t& word) noexcept {
+    return remote::post(
+        fabric,
+        fetch_add(one.segment->primary, pool.id(), one.segment->offset + kVersionWord, 0, &word),
+        gate_of(*one.segment));
+  }
+
+  [[nodiscard]] SharedCounter& counter_of(SegmentCall call) noexcept {
+    return call == SegmentCall::get    ? counters.gets
+           : call == SegmentCall::put  ? counters.puts
+           : call == SegmentCall::lock ? counters.locks
+                                       : counters.others;
   }
 
   // --- home and directory: home.cpp --------------------------------------------------------------
@@ -284,10 +330,10 @@ struct SegmentState final : SegmentPort, remote::Part {
 
   // --- second copies: copies.cpp -----------------------------------------------------------------
   void handle_copies(Rank from, const SegmentMessage& message);
-  void begin_copy(Key key, Copying& copying);
-  void seek_backup(Key key, Copying& copying);
-  [[nodiscard]] bool go_on_with_copy(Key key, Copying& copying);
-  void end_copy(Key key);
+  /// Has a second copy made, unless no member has room for it.
+  remote::Protocol<remote::Status> make_copy(Key key, Allocating first);
+  remote::Protocol<remote::Status> copy_to(Rank backup, Key key, Copying& one);
+  void end_copy(Key key, const Copying& one, Allocating first);
   void tell_all(const SegmentMessage& message);
   void make_backup(Rank from, const SegmentMessage& message);
   void drop_backup(Key key);
@@ -298,7 +344,6 @@ struct SegmentState final : SegmentPort, remote::Part {
   void copies_changed();
 
   // --- SegmentPort: segment.cpp ------------------------------------------------------------------
-  void gather(bool on) noexcept override { gathers = on; }
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return progress; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return options.name; }
   [[nodiscard]] std::uint32_t members() const noexcept override { return progress.size(); }
@@ -318,7 +363,6 @@ struct SegmentState final : SegmentPort, remote::Part {
   Region pool;
   remote::Locks locks;
   remote::FirstFit blocks;
-  bool gathers = false;  // what begins now is followed by more to the same home
   remote::ControlChannel channel;
   Subscription subscription;
   std::vector<bool> withdrawn;
@@ -337,13 +381,14 @@ struct SegmentState final : SegmentPort, remote::Part {
     bool survives = false;  // its home
   };
   std::map<std::string, Name> names;
-  std::vector<std::vector<KnownSegment>> known_at;  // by home, then slot
-  bool must_prune = false;                          // of the held
-  std::vector<std::pair<Rank, Key>> closing;        // to be dropped here, as that member says
-  std::unordered_map<std::uint64_t, SegmentOperation*> asked;
+  std::vector<std::vector<std::unique_ptr<KnownSegment>>> known_at;  // by home, then slot
+  bool must_prune = false;                                           // of the held
+  std::vector<std::pair<Rank, Key>> closing;  // to be dropped here, as that member says
+  std::unordered_map<std::uint64_t, Asked*> asked;
   std::uint64_t next_id = 1;
   Rank turn;
   SpaceCounters counters{fabric, options.name};
+  remote::Runs protocols{progress};  // that make second copies
 };
 
 }  // namespace dunlin

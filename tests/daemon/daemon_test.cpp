@@ -46,8 +46,8 @@ TEST(Daemon, AForkedChildOfAClientChangesNothing) {
     const Key key = make(*space, {.bytes = 8, .coherence = Coherence::write});
     if (put(*space, key, 1) != Status::ok) return 1;
     std::uint64_t value = 7;
-    auto under_way = std::make_unique<SegmentOperation>(*space);
-    space->get(*under_way, key, std::as_writable_bytes(std::span(&value, 1)));
+    auto under_way = std::make_unique<SegmentOperation>();
+    *under_way = space->get(key, std::as_writable_bytes(std::span(&value, 1)));
     Process child([&](Parent&) {
       for (std::uint64_t i = 0; i < 10; ++i)
         if (put(*space, key, 100 + i) != Status::stopped) return 1;
@@ -215,17 +215,17 @@ TEST(Daemon, ManyOperationsAreUnderWayAtOnce) {
   std::vector<std::uint64_t> from(100), to(100);
   std::iota(from.begin(), from.end(), 1);
   std::vector<std::unique_ptr<SegmentOperation>> all;
-  std::vector<remote::InFlight*> pointers;
+  std::vector<remote::AnyCall> pointers;
   for (int round = 0; round < 20; ++round) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (all.size() <= i) {
-        all.push_back(std::make_unique<SegmentOperation>(*client));
-        pointers.push_back(all.back().get());
+        all.push_back(std::make_unique<SegmentOperation>());
+        pointers.emplace_back(all.back().get());
       }
-      client->put(*all[i], key, bytes_of(from[i]), i * 8);
+      *all[i] = client->put(key, bytes_of(from[i]), i * 8);
     }
     ASSERT_TRUE(remote::wait_all(pointers, kPatienceNs));
-    for (std::size_t i = 0; i < from.size(); ++i) client->get(*all[i], key, bytes_of(to[i]), i * 8);
+    for (std::size_t i = 0; i < from.size(); ++i) *all[i] = client->get(key, bytes_of(to[i]), i * 8);
     ASSERT_TRUE(remote::wait_all(pointers, kPatienceNs));
     ASSERT_EQ(from, to);
     for (std::uint64_t& word : from) ++word;

@@ -44,7 +44,7 @@ TEST_P(Space, ManyGetsAndPutsBeginTogether) {
   std::vector<SegmentPut> puts;
   for (std::size_t i = 0; i < kMany; ++i) {
     words[i] = 1000 + i;
-    puts.push_back({operations.emplace_back(at(1)), keys[i], bytes_of(words[i])});
+    puts.push_back({operations.emplace_back(), keys[i], bytes_of(words[i])});
   }
   at(1).put(puts);
   for (SegmentOperation& operation : operations) EXPECT_TRUE(spaces->end_of(operation).ok());
@@ -52,8 +52,8 @@ TEST_P(Space, ManyGetsAndPutsBeginTogether) {
   operations.clear();
   std::vector<SegmentGet> gets;
   for (std::size_t i = 0; i < kMany; ++i)
-    gets.push_back({operations.emplace_back(at(2)), keys[i], bytes_of(words[i])});
-  gets.push_back({operations.emplace_back(at(2)), keys[0], bytes_of(words[kMany]), 8});
+    gets.push_back({operations.emplace_back(), keys[i], bytes_of(words[i])});
+  gets.push_back({operations.emplace_back(), keys[0], bytes_of(words[kMany]), 8});
   at(2).get(gets);
   for (std::size_t i = 0; i < kMany; ++i) {
     EXPECT_TRUE(spaces->end_of(operations[i]).ok()) << i;

@@ -37,6 +37,8 @@ class CallBase {
   CallBase& operator=(const CallBase&) = delete;
 
   [[nodiscard]] bool finished() const noexcept { return state_ == nullptr; }
+  /// Whether it is a call at all, and has a progress.
+  [[nodiscard]] bool begun() const noexcept { return progress_ != nullptr; }
   [[nodiscard]] Progress& progress() const noexcept { return *progress_; }
   /// Sets the callback for the end of the call; calls it at once if the call has ended. Replaces an
   /// earlier callback.
@@ -45,7 +47,7 @@ class CallBase {
   void abandon() noexcept;
 
  protected:
-  explicit CallBase(Progress& progress) noexcept : progress_(&progress) {}
+  explicit CallBase(Progress* progress) noexcept : progress_(progress) {}
   CallBase(CallBase&& other) noexcept : progress_(other.progress_) { take_over(other); }
   ~CallBase() = default;
   void take_over(CallBase& other) noexcept {
@@ -91,10 +93,14 @@ class AwaitingCall {
 template <class T>
 class [[nodiscard]] Call final : public CallBase {
  public:
+  /// No call: as one that has ended, with `ok`.
+  Call() noexcept : CallBase(nullptr), result_(ended_with<T>(Status::ok)) {}
   /// A call that has ended so.
-  Call(Progress& progress, const T& result) noexcept : CallBase(progress), result_(result) {}
-  /// Begins the protocol, which may have ended when this returns.
-  Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns = kForever) noexcept;
+  Call(Progress& progress, const T& result) noexcept : CallBase(&progress), result_(result) {}
+  /// Begins the protocol, which may have ended when this returns. Until then, and if it has no
+  /// result of its own, the result is `begun` with another status.
+  Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns = kForever,
+       T begun = ended_with<T>(Status::under_way)) noexcept;
   Call(Call&& other) noexcept : CallBase(std::move(other)), result_(std::move(other.result_)) {}
   Call& operator=(Call&& other) noexcept {
     if (this == &other) return *this;
@@ -130,6 +136,10 @@ class [[nodiscard]] Call final : public CallBase {
     return std::move(result_);
   }
 
+  /// A sentence about the call and its end, if its result has one.
+  [[nodiscard]] auto describe() const requires requires(const T& result) { result.describe(); }
+  { return result_.describe(); }
+
   class Awaiting final : public AwaitingCall {
    public:
     explicit Awaiting(Call& call) noexcept : AwaitingCall(call), call_(call) {}
@@ -144,7 +154,7 @@ class [[nodiscard]] Call final : public CallBase {
 
  private:
   friend struct Protocol<T>::Promise;
-  T result_ = ended_with<T>(Status::under_way);
+  T result_;
 };
 
 template <class T>
@@ -153,20 +163,18 @@ auto ProtocolState::await_transform(Call<T>& call) noexcept {
 }
 
 template <class T>
-Call<T>::Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns) noexcept
-    : CallBase(progress) {
-  if (!protocol.handle_) {
-    result_ = ended_with<T>(Status::no_memory);
-  } else if (!may_begin()) {
-    result_ = ended_with<T>(Status::stopped);
+Call<T>::Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns, T begun) noexcept
+    : CallBase(&progress), result_(std::move(begun)) {
+  if (!protocol.handle_ || !may_begin()) {
+    set_status(result_, protocol.handle_ ? Status::stopped : Status::no_memory);
+    return;
+  }
+  protocol.handle_.resume();
+  if (protocol.handle_.done()) {
+    result_ = std::move(protocol.handle_.promise().result);
   } else {
-    protocol.handle_.resume();
-    if (protocol.handle_.done()) {
-      result_ = std::move(protocol.handle_.promise().result);
-    } else {
-      state_ = &std::exchange(protocol.handle_, nullptr).promise();
-      go_on(*state_, timeout_ns);
-    }
+    state_ = &std::exchange(protocol.handle_, nullptr).promise();
+    go_on(*state_, timeout_ns);
   }
 }
 
@@ -175,8 +183,8 @@ void Protocol<T>::Promise::settle(ProtocolState& state, Status status) noexcept 
   auto& promise = static_cast<Promise&>(state);
   auto* const call = static_cast<Call<T>*>(promise.call_);
   const Handle handle = Handle::from_promise(promise);
-  if (call != nullptr)
-    call->result_ = promise.finished_ ? std::move(promise.result) : ended_with<T>(status);
+  if (call != nullptr && promise.finished_) call->result_ = std::move(promise.result);
+  if (call != nullptr && !promise.finished_) set_status(call->result_, status);
   handle.destroy();
 }
 

@@ -152,6 +152,7 @@ class AnyCall {
   [[nodiscard]] bool finished() const noexcept {
     return call_ != nullptr ? call_->finished() : operation_->finished();
   }
+  [[nodiscard]] bool begun() const noexcept { return call_ == nullptr || call_->begun(); }
   [[nodiscard]] Progress& progress() const noexcept {
     return call_ != nullptr ? call_->progress() : *operation_->progress_;
   }

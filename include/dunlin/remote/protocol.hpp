@@ -23,7 +23,8 @@
 ///       co_return Status::ok;
 ///     }
 ///
-/// Its first parameter, for a member function the object, has a member `progress`: the Progress
+/// Its first parameter, for a member function the object, has a member `progress`, or a function
+/// `its_progress()`: the Progress
 /// that advances the protocol, and whose free lists have its frame. What the protocol holds is an
 /// object in its frame, whose destructor gives it back: a protocol is given up by destroying it.
 namespace dunlin::remote {
@@ -40,16 +41,17 @@ class Protocol;
 /// The timeout of a call without a deadline.
 inline constexpr std::uint64_t kForever = UINT64_MAX;
 
+inline void set_status(Status& result, Status status) noexcept { result = status; }
+template <class T>
+void set_status(T& result, Status status) noexcept {
+  result.status = status;
+}
 /// The result of a protocol that ends before it has one of its own.
 template <class T>
 [[nodiscard]] T ended_with(Status status) noexcept {
-  if constexpr (std::is_same_v<T, Status>) {
-    return status;
-  } else {
-    T result{};
-    result.status = status;
-    return result;
-  }
+  T result{};
+  set_status(result, status);
+  return result;
 }
 [[nodiscard]] constexpr Status status_of(Status result) noexcept { return result; }
 template <class T>
@@ -94,6 +96,15 @@ class Waiter {
 template <class Kind>
 class AwaitingWaiter;
 
+/// The progress of a protocol's first parameter.
+template <class Layer>
+[[nodiscard]] Progress& progress_of(Layer& layer) noexcept {
+  if constexpr (requires { layer.its_progress(); })
+    return layer.its_progress();
+  else
+    return layer.progress;
+}
+
 /// The state of a protocol that is under way, whatever its result.
 class ProtocolState {
  public:
@@ -102,7 +113,7 @@ class ProtocolState {
 
   template <class Layer, class... Arguments>
   static void* operator new(std::size_t bytes, Layer& layer, Arguments&&...) noexcept {
-    return frames_of(layer.progress).take(bytes);
+    return frames_of(progress_of(layer)).take(bytes);
   }
   static void operator delete(void* frame, std::size_t bytes) noexcept {
     FramePool::give_back(frame, bytes);
@@ -320,6 +331,7 @@ struct AnyTime {
   [[nodiscard]] Status now() const noexcept { return Status::ok; }
   /// Asked when the fabric takes no operation now: `ok`: try later; else as above.
   [[nodiscard]] Status refused() const noexcept { return Status::ok; }
+  /// Called once something was posted, and when the result is taken.
   void posted() const noexcept {}
   void taken() const noexcept {}
 };
@@ -345,9 +357,9 @@ class [[nodiscard]] Posting final : public Waiter {
     while (posted_ < count_) {
       if (status_ = gate_.now(); status_ != Status::ok) return status_ != Status::under_way;
       const Posted posted = fabric_.post(std::span(batch_).subspan(posted_, count_ - posted_));
+      if (posted_ == 0 && posted.accepted > 0) gate_.posted();
       posted_ += posted.accepted;
       if (!posted.all()) return (status_ = fault_of(posted.refusal)) != Status::ok;
-      gate_.posted();
     }
     return completion_.finished();
   }

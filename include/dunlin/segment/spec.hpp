@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <type_traits>
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/remote/status.hpp>
@@ -63,15 +65,34 @@ struct SegmentSpec {
   std::uint32_t copies = 1;    // 2: no put that has ended is lost if one member dies
 };
 
-/// How an operation on a segment ended.
+class SegmentPort;
+
+/// The calls of a SegmentSpace.
+enum class SegmentCall : std::uint8_t { none, allocate, release, find, get, put, lock, unlock };
+
+/// How a call on a segment ended.
 struct Outcome {
   remote::Status status = remote::Status::under_way;
-  Key key = {};               // also for allocate and find
-  std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
   bool unchanged = false;     // get: the caller's version is current; nothing transferred
   bool recovered = false;     // the last holder of the lock died while it held it
+  Key key = {};               // also for allocate and find
+  std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
+  // What the call was.
+  SegmentCall call = SegmentCall::none;
+  const SegmentPort* space = nullptr;  // which must exist still when describe() is called
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
 
   [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+  /// A sentence with call, key, place and reason.
+  [[nodiscard]] std::string describe() const;
 };
+
+/// The bytes of a value, to get into or to put from.
+template <class T>
+[[nodiscard]] std::span<std::byte> bytes_of(T& value) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>, "a segment holds plain bytes");
+  return std::as_writable_bytes(std::span(&value, 1));
+}
 
 }  // namespace dunlin

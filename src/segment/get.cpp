@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <cstring>
+
+#include "assert.hpp"
+#include "fault_injection.hpp"
+#include "segment/space.hpp"
+
+/// Gets, and what they have in common with puts: docs/segment.md has the protocols.
+namespace dunlin {
+
+using remote::Protocol;
+using remote::Status;
+using remote::Until;
+
+namespace {
+
+/// So often a get without a lock may meet a put; then it takes the lock, to be sure to end.
+constexpr std::uint8_t kTornGets = 8;
+
+bool lies_alike(const void* memory, std::uint64_t offset) noexcept {
+  return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes == offset % kWordBytes;
+}
+
+}  // namespace
+
+// --- a get or put under way ----------------------------------------------------------------------
+
+Transfer::Transfer(SegmentState& its_space, const SegmentRequest& its_request) noexcept
+    : space(its_space), request(its_request), outcome(its_space.begun(its_request)) {}
+
+/// A change that was given up may be under way still: whoever has the lock next waits for it, and
+/// looks at the word.
+Transfer::~Transfer() {
+  ++space.counter_of(request.call);
+  remote::Locks& locks = space.locks;
+  if (changing && !lock.valid()) segment->lock_odd = segment->unsettled = true;
+  const remote::LockNode under = lock.valid() || segment == nullptr ? lock : segment->lock;
+  if (changing && lock.valid()) locks.set_recovered(lock, true);
+  if (changing && second != kNobody && under.valid())
+    locks.settle_also(under, second, second_offset + kVersionWord);
+  if (lock.valid()) locks.release(lock);
+  if (segment == nullptr) return;
+  DUNLIN_ASSERT(segment->users > 0, "SEG-1: no segment is dropped while it is used");
+  --segment->users;
+  if (segment->turn == this) segment->turn = nullptr;
+}
+
+void Transfer::use(KnownSegment& its_segment) noexcept {
+  segment = &its_segment;
+  placement = segment->placement;
+  ++segment->users;
+  locked = segment->is_locked_by(request.owner);
+  odd = locked && segment->lock_odd;
+}
+
+Outcome Transfer::ended(Status status) noexcept {
+  outcome.status = status;
+  return outcome;
+}
+
+Status SegmentState::Gate::refused() const noexcept {
+  return !copies && space->gone(member) ? Status::lost : Status::ok;
+}
+
+Status SegmentState::fault_of(const SegmentRequest& request, const KnownSegment& segment) noexcept {
+  if (request.bytes == 0 || request.bytes > segment.bytes ||
+      request.offset > segment.bytes - request.bytes)
+    return Status::out_of_range;
+  if (!lies_alike(request.memory, request.offset)) return Status::misaligned;
+  const bool has_versions = segment.coherence == Coherence::version ||
+                            segment.coherence == Coherence::temporal || segment.is_delta();
+  if ((request.known_version != UINT64_MAX && !has_versions) ||
+      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
+    return Status::not_allowed;
+  return Status::ok;
+}
+
+bool SegmentState::has_place(KnownSegment& segment) const noexcept {
+  if (!locks.repairing() || is_injected(FaultInjection::moved_is_read_too_early))
+    segment.moved = false;
+  return !segment.moved && !segment.unsure;
+}
+
+/// With a second copy, an operation whose member fails waits until the members have agreed, and
+/// until all have parted from it; then it begins anew at the new primary, but keeps its lock.
+Protocol<Status> SegmentState::place(Transfer& one) {
+  KnownSegment& segment = *one.segment;
+  co_await Until([&] {
+    return segment.lost ||
+           (has_place(segment) && (!one.failed || one.placement != segment.placement));
+  });
+  if (one.placement != segment.placement) one.odd = one.locked;  // it must look at the word there
+  one.placement = segment.placement;
+  one.failed = false;
+  co_return segment.lost ? Status::lost : Status::ok;
+}
+
+Status SegmentState::judge(Transfer& one, Status status) const noexcept {
+  if (one.segment->copies < 2) return status;
+  if (one.segment->lost) return Status::lost;
+  if (status == Status::lost) one.failed = true;
+  const bool stays = one.placement == one.segment->placement && !one.segment->moved &&
+                     !one.segment->unsure && status != Status::lost;
+  return stays ? status : kMoved;
+}
+
+// --- gets ----------------------------------------------------------------------------------------
+
+bool SegmentState::is_done_at_once(const SegmentRequest& request) noexcept {
+  if (!fabric.properties().reads_are_loads || progress.was_stopped()) return false;
+  const KnownSegment* const segment = known(request.key);
+  if (segment == nullptr || segment->coherence != Coherence::null || segment->lost ||
+      segment->closing || segment->lock.valid() || fault_of(request, *segment) != Status::ok)
+    return false;  // whatever is wrong, the protocol tells
+  const std::uint64_t at = segment->offset + kDataOffset + request.offset;
+  Completion done;
+  const Operation one =
+      request.call == SegmentCall::get
+          ? dunlin::read(segment->primary, pool.id(), at, request.memory, request.bytes)
+                .notify(done)
+          : dunlin::write(segment->primary, pool.id(), at, request.memory, request.bytes)
+                .notify(done, Notify::remotely);
+  if (!fabric.post(one).all()) return false;
+  if (!done.finished()) fabric.abandon(done);  // once more, then
+  return done.finished() && !done.failed();
+}
+
+Protocol<Outcome> SegmentState::get(SegmentRequest request) {
+  Transfer one(*this, request);
+  Status status = look(request.key, request.owner);
+  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  if (status != Status::ok) co_return one.ended(status);
+  KnownSegment& segment = *known(request.key);
+  status = fault_of(request, segment);
+  if (status != Status::ok) co_return one.ended(status);
+  one.use(segment);
+  if (take_copy(one)) co_return one.ended(Status::ok);
+
+  const bool excludes =
+      segment.coherence == Coherence::read || segment.coherence == Coherence::strict;
+  std::uint8_t torn = 0;
+  for (;;) {
+    if ((excludes || torn >= kTornGets) && !one.locked) {
+      status = co_await acquire(one);
+      if (status != Status::ok) co_return one.ended(status);
+    }
+    if (one.locked && segment.puts_lock() && segment.turn != &one) {
+      co_await Until([&] { return segment.turn == nullptr; });
+      segment.turn = &one;
+    }
+    if (segment.copies > 1) {
+      status = co_await place(one);
+      if (status != Status::ok) co_return one.ended(status);
+    }
+
+    // An abandoned put under this lock may have ended all the same: only the word knows.
+    std::uint64_t first = 0;
+    std::uint64_t data_version = 0;
+    if (segment.versioned() || (one.odd && segment.puts_lock())) {
+      status = co_await read_word(one, first);
+      status = judge(one, status);
+      if (status == kMoved) continue;
+      if (status != Status::ok) co_return one.ended(status);
+      if (first % 2 != 0) {  // no put is under way under the lock, so one was cut off
+        if (one.locked) co_return one.ended(Status::half_written);
+        ++torn;
+        continue;
+      }
+      const std::uint64_t version = first / 2;
+      segment.seen_version = std::max(segment.seen_version, version);
+      one.outcome.version = version;
+      one.outcome.unchanged = version == request.known_version;
+      if (one.outcome.unchanged) co_return one.ended(Status::ok);
+      data_version = request.wanted_version == UINT64_MAX ? version : request.wanted_version;
+      if (data_version > version ||
+          (segment.is_delta() && version - data_version >= segment.versions))
+        co_return one.ended(Status::not_kept);
+    }
+
+    bool overwritten = true;
+    while (overwritten) {
+      const std::uint64_t posted_at_ns =
+          segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
+      status = co_await read(one, segment.data_at(segment.offset, data_version) + request.offset,
+                             request.memory, request.bytes);
+      status = judge(one, status);
+      if (status != Status::ok) break;
+      one.outcome.version = data_version;
+      if (segment.versioned() && !one.locked) {
+        std::uint64_t again = 0;
+        status = co_await read_word(one, again);
+        status = judge(one, status);
+        if (status != Status::ok) break;
+        const std::uint64_t version = again / 2;
+        if (!segment.is_delta() && again != first &&
+            !is_injected(FaultInjection::torn_get_is_taken))
+          break;
+        // Under delta it is whole if the bytes' place cannot have been written again.
+        overwritten = segment.is_delta() && version - data_version >= segment.versions &&
+                      !is_injected(FaultInjection::reused_slot_is_taken);
+        if (segment.is_delta()) segment.seen_version = std::max(segment.seen_version, version);
+        if (overwritten && request.wanted_version != UINT64_MAX)
+          co_return one.ended(Status::not_kept);
+        if (overwritten) {
+          data_version = version;
+          continue;
+        }
+      }
+      if (segment.coherence == Coherence::temporal && request.bytes == segment.bytes) {
+        segment.copy.assign(request.memory, request.memory + request.bytes);
+        segment.copy_version = data_version;
+        segment.copied_at_ns = posted_at_ns;
+      }
+      if (!segment.versioned()) one.outcome.version = 0;
+      co_return one.ended(Status::ok);
+    }
+    if (status == Status::ok)
+      ++torn;  // another put has come in between
+    else if (status != kMoved)
+      co_return one.ended(status);
+  }
+}
+
+// --- temporal: the copy --------------------------------------------------------------------------
+
+bool SegmentState::take_copy(Transfer& one) noexcept {
+  const KnownSegment& segment = *one.segment;
+  if (segment.coherence != Coherence::temporal || segment.copy.empty()) return false;
+  if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return false;
+  const SegmentRequest& request = one.request;
+  one.outcome.version = segment.copy_version;
+  one.outcome.unchanged = segment.copy_version == request.known_version;
+  if (!one.outcome.unchanged)
+    std::memcpy(request.memory, segment.copy.data() + request.offset, request.bytes);
+  return true;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,80 @@
+#include "segment/space.hpp"
+
+/// Locks of segments, for this process or an attached one.
+namespace dunlin {
+
+using remote::Locks;
+using remote::Protocol;
+using remote::Status;
+using remote::Until;
+
+/// Takes the segment's lock for this call.
+Protocol<Status> SegmentState::acquire(Transfer& one) {
+  KnownSegment& segment = *one.segment;
+  const auto enters = [&] {  // unless too many do at once
+    one.lock = locks.acquire(segment.primary, segment.offset + kLockWord, one.request.try_only);
+    return one.lock.valid();
+  };
+  if (!enters()) co_await Until(enters);
+  const auto answered = [&] {
+    const Locks::Answer answer = locks.answer(one.lock);
+    if (segment.copies < 2 || segment.lost) return answer != Locks::Answer::waiting;
+    // The lock of a lost home may have another one soon.
+    return has_place(segment) && answer != Locks::Answer::waiting && answer != Locks::Answer::lost;
+  };
+  if (!answered()) co_await Until(answered);
+  if (segment.lost) co_return Status::lost;
+  switch (locks.answer(one.lock)) {
+    case Locks::Answer::busy:
+      co_return Status::busy;
+    case Locks::Answer::held:
+      break;
+    default:
+      co_return Status::lost;
+  }
+  one.locked = true;
+  one.placement = segment.placement;
+  one.odd = one.outcome.recovered = locks.recovered(one.lock);
+  co_return Status::ok;
+}
+
+Protocol<Outcome> SegmentState::lock(SegmentRequest request) {
+  Transfer one(*this, request);
+  Status status = look(request.key, request.owner);
+  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  if (status != Status::ok) co_return one.ended(status);
+  KnownSegment& segment = *known(request.key);
+  if (segment.is_locked_by(request.owner)) co_return one.ended(Status::already_held);
+  one.use(segment);
+  status = co_await acquire(one);
+  std::uint64_t word = 0;
+  if (status == Status::ok && one.odd && segment.puts_lock()) {
+    do {
+      if (segment.copies > 1) status = co_await place(one);
+      if (status == Status::ok || status == kMoved)
+        status = judge(one, co_await read_word(one, word));
+    } while (status == kMoved);
+  }
+  if (status != Status::ok) co_return one.ended(status);
+  segment.lock = std::exchange(one.lock, {});
+  segment.lock_owner = request.owner;
+  segment.lock_odd = word % 2 != 0;
+  co_return one.ended(Status::ok);
+}
+
+/// A holder that was told of its predecessor's death has repaired the data, unless it is still half
+/// written.
+Outcome SegmentState::unlock(const SegmentRequest& request) noexcept {
+  ++counter_of(request.call);
+  Outcome outcome = begun(request);
+  KnownSegment* const segment = known(request.key);
+  outcome.status = Status::not_held;
+  if (segment == nullptr || !segment->is_locked_by(request.owner)) return outcome;
+  locks.set_recovered(segment->lock, segment->lock_odd || request.holder_died);
+  locks.release(std::exchange(segment->lock, {}));
+  segment->unsettled = false;  // its successor waits until it is settled
+  outcome.status = Status::ok;
+  return outcome;
+}
+
+}  // namespace dunlin
