@@ -27,13 +27,13 @@ struct Node {
   std::uint64_t word = 0;  // what it made of the lock's word; 0: it is in no queue
   bool posted = false;     // an operation's result has to be looked at
   // What repairs say:
-  bool lost = false;          // there is no such lock any more
-  bool restarts = false;      // at another home, once the repair is over
-  bool settled = false;       // lost, and no member will write to it any more
-  bool stranded = false;      // its successor has failed: the repair sees to it
-  std::uint64_t before = 0;   // what the last compare-and-swap found
-  std::uint64_t message = 0;  // source of what is written to another node
-  ProtocolState* protocol = nullptr;
+  bool lost = false;                  // there is no such lock any more
+  bool restarts = false;              // at another home, once the repair is over
+  bool settled = false;               // lost, and no member will write to it any more
+  bool stranded = false;              // its successor has failed: the repair sees to it
+  std::uint64_t before = 0;           // what the last compare-and-swap found
+  std::uint64_t message = 0;          // source of what is written to another node
+  ProtocolState* protocol = nullptr;  // under way
 
   [[nodiscard]] bool in_queue() const noexcept { return word != 0 && !lost && !stranded; }
 };
@@ -62,14 +62,20 @@ struct Locks::State {
   State(Progress& progress, LocksOptions options);
 
   // --- queues: locks.cpp -------------------------------------------------------------------------
-  /// The way of a node, from its acquisition to the end of its release.
-  Protocol<Status> pass_through(std::uint32_t index);
+  // A node's way is two protocols: from its acquisition to the lock, and from its release to the
+  // end. Where a compare-and-swap has ended when it is posted, a lock that nobody else wants needs
+  // neither.
+  Protocol<Status> get(std::uint32_t index);
+  Protocol<Status> give_back(std::uint32_t index);
   /// `ok`: it is in the queue; else it is not.
   Protocol<Status> enter(std::uint32_t index);
   /// Waits until all that was posted under the lock has landed.
   Protocol<Status> settle(std::uint32_t index);
   /// Hands the lock on, or frees it.
   Protocol<Status> leave(std::uint32_t index);
+  /// Whether the lock's word was `expected`, and is `desired` now; false if that takes longer.
+  [[nodiscard]] bool swaps_at_once(Node& node, std::uint64_t expected,
+                                   std::uint64_t desired) noexcept;
 
   /// When a node's operation may be posted: not while queues are repaired. One that was not posted
   /// before a repair never is.
@@ -99,6 +105,7 @@ struct Locks::State {
   [[nodiscard]] bool is_known(NodeAddress address) const noexcept {
     return address.member < withdrawn.size() && address.node < kMaxLockNodes;
   }
+  void give_back_all() noexcept;
   void reset_words(std::uint32_t index) noexcept;
   void free(std::uint32_t index) noexcept;
   [[nodiscard]] std::uint64_t& own_word(std::uint32_t index, std::uint64_t which) const noexcept;
@@ -131,6 +138,7 @@ struct Locks::State {
   ControlChannel channel;
   std::set<std::uint64_t> managed;
 
+  bool owes = false;  // there was no memory for a release
   bool frozen = false;
   std::uint64_t repairs = 0;  // begun
   std::uint64_t generation = 0;

@@ -124,7 +124,8 @@ void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
 void Locks::State::report_nodes() {
   for (const std::uint32_t index : std::vector(active)) {
     const Node& node = nodes[index];
-    protocols.advance(*node.protocol);  // it may have been granted the lock meanwhile
+    if (node.protocol != nullptr)  // it may have been granted the lock meanwhile
+      protocols.advance(*node.protocol);
     if (!node.in_queue()) continue;
     channel.send(node.home, RepairMessage{.type = Type::report,
                                           .generation = generation,

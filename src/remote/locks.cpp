@@ -59,14 +59,20 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
   node = {.home = home, .offset = offset, .only_if_free = only_if_free};
   state.reset_words(index);
   state.active.push_back(index);
-  node.protocol = state.protocols.start(state.pass_through(index));
-  if (node.protocol != nullptr) return {index};
-  state.free(index);  // there was no memory
-  return {};
+  const std::uint64_t word = lock_word(1, state.address(index));
+  if (state.progress.contains(home) && state.swaps_at_once(node, 0, word)) {
+    node.word = word;
+    node.answer = Answer::held;
+  } else if (!state.protocols.start(state.get(index), node.protocol)) {
+    state.free(index);  // there is no memory
+    return {};
+  }
+  return {index};
 }
 
 Locks::Answer Locks::answer(LockNode node) const noexcept {
-  return state_->nodes[node.index].answer;
+  const Node& one = state_->nodes[node.index];
+  return one.lost ? Answer::lost : one.answer;
 }
 
 bool Locks::recovered(LockNode node) const noexcept { return state_->nodes[node.index].recovered; }
@@ -83,10 +89,16 @@ void Locks::settle_also(LockNode which, Rank member, std::uint64_t offset) noexc
 }
 
 void Locks::release(LockNode which) noexcept {
-  Node& node = state_->nodes[which.index];
+  State& state = *state_;
+  Node& node = state.nodes[which.index];
   DUNLIN_ASSERT(!node.given_up, "REM-8: a lock is given back once");
   node.given_up = true;
-  state_->protocols.advance(*node.protocol);
+  if (node.protocol != nullptr) return state.protocols.advance(*node.protocol);
+  const bool is_alone = node.in_queue() && !node.unsettled && !node.elsewhere &&
+                        memory::load(state.own_word(which.index, kNextWord)) == 0;
+  if (is_alone && state.swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0))
+    return state.free(which.index);
+  if (!state.protocols.start(state.give_back(which.index), node.protocol)) state.owes = true;
 }
 
 bool Locks::idle(Rank home, std::uint64_t offset) const noexcept {
@@ -120,6 +132,7 @@ LockView Locks::view(std::size_t active) const noexcept {
 std::size_t Locks::poll_part() {
   State& state = *state_;
   std::size_t done = state.channel.poll();
+  if (std::exchange(state.owes, false)) state.give_back_all();
   done += state.protocols.advance();
   if (state.frozen) done += state.go_on_with_repair();
   return done;
@@ -155,14 +168,29 @@ bool Locks::State::rests() const noexcept {
   return frozen && !is_injected(FaultInjection::frozen_locks_go_on);
 }
 
-Protocol<Status> Locks::State::pass_through(std::uint32_t index) {
-  Node& node = nodes[index];
-  struct Place {
-    State& locks;
-    std::uint32_t index;
-    ~Place() { locks.free(index); }
-  } const place{*this, index};
+/// Of nodes for whose release there was no memory.
+void Locks::State::give_back_all() noexcept {
+  for (const std::uint32_t index : std::vector(active))  // one may end at once
+    if (Node& node = nodes[index]; node.given_up && node.protocol == nullptr && !owes)
+      owes = !protocols.start(give_back(index), node.protocol);
+}
 
+/// A swap that was posted and fails, or ends later, is posted again: the second one finds the word
+/// as the first has left it.
+bool Locks::State::swaps_at_once(Node& node, std::uint64_t expected,
+                                 std::uint64_t desired) noexcept {
+  if (!fabric.properties().reads_are_loads || rests()) return false;
+  Completion done;
+  const Operation swap =
+      compare_swap(node.home, options.words, node.offset, expected, desired, &node.before)
+          .notify(done, Notify::remotely);
+  if (!fabric.post(swap).all()) return false;
+  DUNLIN_ASSERT_ALWAYS(done.finished(), "FAB-F4: where reads are loads, a swap ends in post()");
+  return !done.failed() && node.before == expected;
+}
+
+Protocol<Status> Locks::State::get(std::uint32_t index) {
+  Node& node = nodes[index];
   Status status = Status::lost;
   if (progress.contains(node.home))
     status = co_await enter(index);
@@ -170,18 +198,12 @@ Protocol<Status> Locks::State::pass_through(std::uint32_t index) {
     node.settled = true;
   while (status == Status::lost) {  // unless it has a copy elsewhere
     node.answer = Answer::lost;
-    co_await Until([&] { return node.restarts || (node.given_up && node.settled); });
-    if (!node.restarts) co_return status;
+    co_await Until([&] { return node.restarts || node.given_up; });
+    if (!node.restarts) break;
     node.answer = Answer::waiting;
     status = co_await enter(index);
   }
-  if (status == Status::busy) {
-    node.answer = Answer::busy;
-    co_await Until([&] { return node.given_up; });
-  }
-  if (status != Status::ok) co_return status;
-
-  if (!is_free(node.before)) {
+  if (status == Status::ok && !is_free(node.before)) {
     // Pairs with the predecessor's write of kGranted, which comes after all that it did under the
     // lock was placed.
     std::uint64_t granted = 0;
@@ -191,26 +213,38 @@ Protocol<Status> Locks::State::pass_through(std::uint32_t index) {
     });
     node.recovered = granted == kGrantedAfterDeath;
   }
-  if (!node.lost) node.answer = Answer::held;
-  co_await Until([&] { return node.given_up || node.lost; });
+  if (status == Status::ok) node.answer = Answer::held;
+  if (status == Status::busy) node.answer = Answer::busy;
+  if (node.given_up) co_await give_back(index);  // it was passed on
+  node.protocol = nullptr;
+  co_return status;
+}
 
-  if (!node.lost && (node.elsewhere || node.unsettled)) status = co_await settle(index);
-  if (!node.lost && status == Status::ok) status = co_await leave(index);
-  if (!node.lost && status == Status::ok) co_return status;
-  node.answer = Answer::lost;
-  node.word = 0;
-  co_await Until([&] { return node.given_up && node.settled; });
-  co_return Status::lost;
+/// Requires that it was given up. The node is free in the end.
+Protocol<Status> Locks::State::give_back(std::uint32_t index) {
+  Node& node = nodes[index];
+  DUNLIN_ASSERT(node.given_up, "REM-8: a lock is kept until it is given back");
+  Status status = Status::ok;
+  if (node.in_queue() && (node.elsewhere || node.unsettled)) status = co_await settle(index);
+  if (node.in_queue() && status == Status::ok) status = co_await leave(index);
+  if (node.lost || status != Status::ok || node.answer == Answer::lost) {
+    node.answer = Answer::lost;
+    node.word = 0;
+    co_await Until([&] { return node.settled; });
+  }
+  free(index);
+  co_return status;
 }
 
 Protocol<Status> Locks::State::enter(std::uint32_t index) {
   Node& node = nodes[index];
-  std::uint64_t expected = 0, in_repair = 0;
+  std::uint64_t expected = node.before, in_repair = 0;
   while (node.word == 0) {
     // While it restarts, its former successor may still write to it.
     co_await Until([&] { return !rests() && !node.restarts; });
     if (node.given_up) co_return Status::abandoned;
     if (node.lost) co_return Status::lost;
+    if (node.only_if_free && !is_free(expected)) co_return Status::busy;
     in_repair = repairs;
     const std::uint32_t ticket = is_free(expected) ? 1 : ticket_of(expected) + 1;
     const std::uint64_t word = lock_word(ticket, address(index));
@@ -224,8 +258,6 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
       co_return Status::lost;
     } else if (node.before == expected) {
       node.word = word;
-    } else if (node.only_if_free && !is_free(node.before)) {
-      co_return Status::busy;
     } else {
       expected = node.before;  // the lock's word has changed: again, from what it is now
     }

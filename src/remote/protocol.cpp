@@ -50,13 +50,14 @@ FramePool& ProtocolState::frames_of(Progress& progress) noexcept { return progre
 
 // --- protocols under way -------------------------------------------------------------------------
 
-ProtocolState* Runs::start(Protocol<Status> protocol) noexcept {
-  if (!protocol.handle_) return nullptr;
+bool Runs::start(Protocol<Status> protocol, ProtocolState*& state) noexcept {
+  state = nullptr;
+  if (!protocol.handle_) return false;
   protocol.handle_.resume();
-  if (protocol.handle_.done()) return nullptr;
-  ProtocolState& state = std::exchange(protocol.handle_, nullptr).promise();
-  link(state);
-  return &state;
+  if (protocol.handle_.done()) return true;
+  state = &std::exchange(protocol.handle_, nullptr).promise();
+  link(*state);
+  return true;
 }
 
 void Runs::link(ProtocolState& state) noexcept {

@@ -1,7 +1,5 @@
-#include <array>
 #include <cstring>
 
-#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "segment/space.hpp"
 
@@ -11,33 +9,6 @@ namespace dunlin {
 using remote::Protocol;
 using remote::Status;
 using remote::Until;
-
-namespace {
-
-/// What a put posts at once. All are signals, so those to one member land in this order (F1).
-class Batch {
- public:
-  void add(const Operation& operation) noexcept {
-    DUNLIN_ASSERT(count_ < operations_.size(), "SEG-3: a put has six steps");
-    operations_[count_++] = operation;
-  }
-  [[nodiscard]] std::span<const Operation> taken() noexcept {
-    return std::span(operations_).first(std::exchange(count_, 0));
-  }
-  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-
-  template <class Gate>
-  [[nodiscard]] auto post(Fabric& fabric, const Gate& gate) noexcept {
-    return remote::Posting<kMost, Gate>(fabric, taken(), gate);
-  }
-
- private:
-  static constexpr std::size_t kMost = 6;
-  std::array<Operation, kMost> operations_;
-  std::size_t count_ = 0;
-};
-
-}  // namespace
 
 Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   Transfer one(*this, request);
@@ -133,8 +104,8 @@ Protocol<Status> SegmentState::change(Transfer& one) {
   // abandoned in between, it would leave torn data behind.
   const bool captured = request.bytes <= fabric.properties().max_inline_bytes &&
                         (!delta || segment.bytes == request.bytes);
-  const Gate gate{this, &one, first, segment.copies > 1};
-  Batch batch;
+  // All are signals, so those to one member land in this order (F1).
+  remote::Batch<6, Gate> batch(fabric, Gate{this, &one, first, segment.copies > 1});
 
   // Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
   // is odd already stays so.
@@ -142,7 +113,7 @@ Protocol<Status> SegmentState::change(Transfer& one) {
   std::uint64_t low = 0, high = 0;  // the second copy's word before the put is complete, and after
   if (one.second != kNobody) {      // that needs the word; and it is complete before the first one
     if (!batch.empty()) {
-      status = co_await batch.post(fabric, gate);
+      status = co_await batch;
       if (status == Status::ok) one.final_word = word + 2;
       status = judge(one, status);
       if (status != Status::ok) co_return status;
@@ -153,22 +124,22 @@ Protocol<Status> SegmentState::change(Transfer& one) {
       batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &low, 8));
       batch.add(write(one.second, pool.id(), one.second_offset + data_at, from, bytes));
       if (!captured) {
-        status = judge(one, co_await batch.post(fabric, gate));
+        status = judge(one, co_await batch);
         if (status != Status::ok) co_return status;
       }
       batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &high, 8));
-      status = judge(one, co_await batch.post(fabric, gate));
+      status = judge(one, co_await batch);
       if (status != Status::ok) co_return status;
     }
   }
   batch.add(write(first, pool.id(), segment.offset + data_at, from, bytes));
   if (!captured) {
-    status = judge(one, co_await batch.post(fabric, gate));
+    status = judge(one, co_await batch);
     if (status != Status::ok) co_return status;
   }
   std::uint64_t last = 0;
   batch.add(fetch_add(first, pool.id(), word_at, delta ? 2 : 1, &last));
-  status = judge(one, co_await batch.post(fabric, gate));
+  status = judge(one, co_await batch);
   one.outcome.version = delta ? data_version : (last + 1) / 2;
   co_return status;
 }

@@ -72,7 +72,7 @@ class FramePool {
   static void give_back(void* frame, std::size_t bytes) noexcept;
 
  private:
-  static constexpr std::size_t kSizes = 32;  // in cache lines; larger ones are not kept
+  static constexpr std::size_t kSizes = 64;  // in cache lines; larger ones are not kept
   struct Free {
     Free* next;
   };
@@ -133,7 +133,8 @@ class ProtocolState {
   };
   [[nodiscard]] Final final_suspend() noexcept { return {}; }
 
-  template <std::derived_from<Waiter> Kind>
+  template <class Kind>
+  requires std::derived_from<std::remove_reference_t<Kind>, Waiter>
   [[nodiscard]] auto await_transform(Kind&& waiter) noexcept {
     return AwaitingWaiter<std::remove_reference_t<Kind>>(waiter);
   }
@@ -271,8 +272,13 @@ class Runs {
   /// Gives up all of them.
   ~Runs() { end_all(Status::abandoned); }
 
-  /// Begins a protocol that nobody waits for; null if it has ended already.
-  ProtocolState* start(Protocol<Status> protocol) noexcept;
+  /// Begins a protocol that nobody waits for; `state` is null if it has ended already. Returns
+  /// false if there is no memory for it.
+  bool start(Protocol<Status> protocol, ProtocolState*& state) noexcept;
+  bool start(Protocol<Status> protocol) noexcept {
+    ProtocolState* unused = nullptr;
+    return start(std::move(protocol), unused);
+  }
   /// Advances what can go on; `stopped`: all end so instead. Returns how many have.
   std::size_t advance(bool stopped = false);
   /// Advances that one now if it can go on.
@@ -336,27 +342,32 @@ struct AnyTime {
   void taken() const noexcept {}
 };
 
-/// Posts a batch and awaits its completion: writes are placed then. The result is `ok`; or `lost`
-/// if an operation has failed; or what the gate says; or `out_of_range` if the fabric refuses for
-/// ever.
+/// Posts operations and awaits their completion: writes are placed then. The result is `ok`; or
+/// `lost` if an operation has failed; or what the gate says; or `out_of_range` if the fabric
+/// refuses for ever. It can be used again.
 template <std::size_t kMost, class Gate>
-class [[nodiscard]] Posting final : public Waiter {
+class [[nodiscard]] Batch final : public Waiter {
  public:
-  Posting(Fabric& fabric, std::span<const Operation> batch, Gate gate) noexcept
-      : fabric_(fabric), gate_(std::move(gate)), count_(batch.size()) {
-    for (std::size_t i = 0; i < count_; ++i) {
-      batch_[i] = batch[i];
-      batch_[i].completion = &completion_;
-      batch_[i].when = Notify::remotely;
-    }
+  Batch(Fabric& fabric, Gate gate) noexcept : fabric_(fabric), gate_(std::move(gate)) {}
+  Batch(Fabric& fabric, Gate gate, const Operation& operation) noexcept
+      : Batch(fabric, std::move(gate)) {
+    add(operation);
   }
-  ~Posting() {
+  ~Batch() {
     if (!completion_.finished()) fabric_.abandon(completion_);
   }
+  void add(const Operation& operation) noexcept {
+    Operation& own = operations_[count_++];
+    own = operation;
+    own.completion = &completion_;
+    own.when = Notify::remotely;
+  }
+  [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+
   [[nodiscard]] bool ready() noexcept override {
     while (posted_ < count_) {
       if (status_ = gate_.now(); status_ != Status::ok) return status_ != Status::under_way;
-      const Posted posted = fabric_.post(std::span(batch_).subspan(posted_, count_ - posted_));
+      const Posted posted = fabric_.post(std::span(operations_).subspan(posted_, count_ - posted_));
       if (posted_ == 0 && posted.accepted > 0) gate_.posted();
       posted_ += posted.accepted;
       if (!posted.all()) return (status_ = fault_of(posted.refusal)) != Status::ok;
@@ -365,7 +376,12 @@ class [[nodiscard]] Posting final : public Waiter {
   }
   [[nodiscard]] Status result() noexcept {
     gate_.taken();
-    return status_ == Status::ok && completion_.failed() ? Status::lost : status_;
+    if (!completion_.finished()) fabric_.abandon(completion_);
+    const Status status = status_ == Status::ok && completion_.failed() ? Status::lost : status_;
+    completion_.reset();
+    status_ = Status::ok;
+    count_ = posted_ = 0;
+    return status;
   }
 
  private:
@@ -377,17 +393,18 @@ class [[nodiscard]] Posting final : public Waiter {
 
   Fabric& fabric_;
   Gate gate_;
-  std::size_t count_;
+  Completion completion_;
+  std::size_t count_ = 0;
   std::size_t posted_ = 0;
   Status status_ = Status::ok;
-  std::array<Operation, kMost> batch_;
-  Completion completion_;
+  std::array<Operation, kMost> operations_;
 };
 
+/// Posts one operation, as a Batch does.
 template <class Gate = AnyTime>
-[[nodiscard]] Posting<1, Gate> post(Fabric& fabric, const Operation& operation,
-                                    Gate gate = {}) noexcept {
-  return Posting<1, Gate>(fabric, std::span(&operation, 1), std::move(gate));
+[[nodiscard]] Batch<1, Gate> post(Fabric& fabric, const Operation& operation,
+                                  Gate gate = {}) noexcept {
+  return Batch<1, Gate>(fabric, std::move(gate), operation);
 }
 
 }  // namespace dunlin::remote
