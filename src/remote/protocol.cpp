@@ -172,7 +172,7 @@ bool CallBase::wait_until_finished(std::uint64_t timeout_ns) {
 }
 
 void AwaitingCall::await_suspend(std::coroutine_handle<> waiter) {
-  ProtocolState& state = *call_.state_;
+  ProtocolState& state = *call_->state_;
   if (state.awaiting_ != nullptr)
     throw Error(
         "remote: another coroutine awaits this call already; one can, and others may poll it");
