@@ -196,6 +196,10 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
     status = co_await enter(index);
   else
     node.settled = true;
+  while (status == Status::no_memory) {
+    co_await NextPoll();
+    status = co_await enter(index);
+  }
   while (status == Status::lost) {  // unless it has a copy elsewhere
     node.answer = Answer::lost;
     co_await Until([&] { return node.restarts || node.given_up; });
@@ -215,7 +219,13 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
   }
   if (status == Status::ok) node.answer = Answer::held;
   if (status == Status::busy) node.answer = Answer::busy;
-  if (node.given_up) co_await give_back(index);  // it was passed on
+  if (node.given_up) {
+    Status given_back = co_await give_back(index);
+    while (given_back == Status::no_memory) {
+      co_await NextPoll();
+      given_back = co_await give_back(index);
+    }
+  }
   node.protocol = nullptr;
   co_return status;
 }
@@ -225,8 +235,12 @@ Protocol<Status> Locks::State::give_back(std::uint32_t index) {
   Node& node = nodes[index];
   DUNLIN_ASSERT(node.given_up, "REM-8: a lock is kept until it is given back");
   Status status = Status::ok;
-  if (node.in_queue() && (node.elsewhere || node.unsettled)) status = co_await settle(index);
-  if (node.in_queue() && status == Status::ok) status = co_await leave(index);
+  do {
+    if (status == Status::no_memory) co_await NextPoll();
+    status = Status::ok;
+    if (node.in_queue() && (node.elsewhere || node.unsettled)) status = co_await settle(index);
+    if (node.in_queue() && status == Status::ok) status = co_await leave(index);
+  } while (status == Status::no_memory);
   if (node.lost || status != Status::ok || node.answer == Answer::lost) {
     node.answer = Answer::lost;
     node.word = 0;

@@ -132,8 +132,8 @@ void Runs::complete(ProtocolState& state, Status status) {
   const auto waiter = awaiting == nullptr ? nullptr : std::exchange(awaiting->waiter_, nullptr);
   if (state.call_ != nullptr) state.call_->state_ = nullptr;
   state.settle_(state, status);
-  if (callback) (*callback)();
   if (waiter) waiter.resume();
+  if (callback) (*callback)();
 }
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ bool CallBase::wait_until_finished(std::uint64_t timeout_ns) {
 }
 
 void AwaitingCall::await_suspend(std::coroutine_handle<> waiter) {
-  ProtocolState& state = *call_.state_;
+  ProtocolState& state = *call_->state_;
   if (state.awaiting_ != nullptr)
     throw Error(
         "remote: another coroutine awaits this call already; one can, and others may poll it");

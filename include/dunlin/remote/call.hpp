@@ -50,10 +50,7 @@ class CallBase {
   explicit CallBase(Progress* progress) noexcept : progress_(progress) {}
   CallBase(CallBase&& other) noexcept : progress_(other.progress_) { take_over(other); }
   ~CallBase() = default;
-  void take_over(CallBase& other) noexcept {
-    state_ = std::exchange(other.state_, nullptr);
-    if (state_ != nullptr) state_->call_ = this;
-  }
+  void take_over(CallBase& other) noexcept;
   /// Whether the protocol can begin: this process is a member.
   [[nodiscard]] bool may_begin() const noexcept;
   /// Puts the protocol, which has begun, into the list.
@@ -73,22 +70,31 @@ class CallBase {
 /// the other.
 class AwaitingCall {
  public:
-  explicit AwaitingCall(CallBase& call) noexcept : call_(call) {}
+  explicit AwaitingCall(CallBase& call) noexcept : call_(&call) {}
   AwaitingCall(const AwaitingCall&) = delete;
   AwaitingCall& operator=(const AwaitingCall&) = delete;
   ~AwaitingCall() {
-    if (waiter_) call_.state_->awaiting_ = nullptr;
+    if (waiter_) call_->state_->awaiting_ = nullptr;
   }
-  [[nodiscard]] bool await_ready() const noexcept { return call_.finished(); }
+  [[nodiscard]] bool await_ready() const noexcept { return call_->finished(); }
   /// Throws Error if another coroutine awaits the call already.
   void await_suspend(std::coroutine_handle<> waiter);
+
+ protected:
+  CallBase* call_;  // where it is now, as it may be moved
 
  private:
   friend class CallBase;
   friend class Runs;
-  CallBase& call_;
   std::coroutine_handle<> waiter_;  // set while it waits
 };
+
+inline void CallBase::take_over(CallBase& other) noexcept {
+  state_ = std::exchange(other.state_, nullptr);
+  if (state_ == nullptr) return;
+  state_->call_ = this;
+  if (state_->awaiting_ != nullptr) state_->awaiting_->call_ = this;
+}
 
 template <class T>
 class [[nodiscard]] Call final : public CallBase {
@@ -140,26 +146,40 @@ class [[nodiscard]] Call final : public CallBase {
   [[nodiscard]] auto describe() const requires requires(const T& result) { result.describe(); }
   { return result_.describe(); }
 
+  template <class Result>
   class Awaiting final : public AwaitingCall {
    public:
-    explicit Awaiting(Call& call) noexcept : AwaitingCall(call), call_(call) {}
-    [[nodiscard]] T await_resume() noexcept { return call_.result_; }
-
-   private:
-    Call& call_;
+    explicit Awaiting(Call& call) noexcept : AwaitingCall(call) {}
+    [[nodiscard]] T await_resume() noexcept {
+      return static_cast<Result>(static_cast<Call*>(this->call_)->result_);
+    }
   };
-  /// A call that is made in the expression lives in the coroutine's frame while it is awaited.
-  [[nodiscard]] Awaiting operator co_await() & noexcept { return Awaiting(*this); }
-  [[nodiscard]] Awaiting operator co_await() && noexcept { return Awaiting(*this); }
+  /// A call that is made in the expression lives in the coroutine's frame while it is awaited, and
+  /// its result moves to the coroutine.
+  [[nodiscard]] auto operator co_await() & noexcept { return Awaiting<const T&>(*this); }
+  [[nodiscard]] auto operator co_await() && noexcept { return Awaiting<T&&>(*this); }
 
  private:
   friend struct Protocol<T>::Promise;
   T result_;
 };
 
+/// Awaits the end of a call for a protocol, which asks for it in each poll. The call lives as long
+/// as the expression, and is not moved.
+template <class T>
+class UntilEnd final : public Waiter, public AwaitingWaiter<UntilEnd<T>> {
+ public:
+  explicit UntilEnd(Call<T>& call) noexcept : AwaitingWaiter<UntilEnd>(*this), call_(call) {}
+  [[nodiscard]] bool ready() noexcept override { return call_.finished(); }
+  [[nodiscard]] T result() const noexcept { return call_.result(); }
+
+ private:
+  Call<T>& call_;
+};
+
 template <class T>
 auto ProtocolState::await_transform(Call<T>& call) noexcept {
-  return typename Call<T>::Awaiting(call);
+  return UntilEnd<T>(call);
 }
 
 template <class T>

@@ -23,17 +23,9 @@
 ///     auto first = space.get(a, x), second = space.get(b, y);   // both are under way
 ///     dunlin::remote::wait_all({&first, &second});              // or: poll until finished()
 ///
-/// Invariants:
-///  REM-1  An operation ends exactly once, with `ok` or a named error.
-///  REM-2  It never hangs because a member died: it ends `lost` or `stopped`, or goes on without
-///         that member.
-///  REM-3  An abandoned or destroyed operation leaves nothing behind: its locks are released, and
-///         nothing reads or writes its buffers any more.
-///  REM-4  Callbacks and coroutines run inside Progress::poll(), when the operation has ended and
-///         is in no list any more, so that they may destroy it. If the operation has ended before
-///         then() or co_await, the callback runs, and the coroutine goes on, in that call.
+/// It is the older kind of call, and keeps REM-1 to REM-5 of call.hpp, but for frames, which it has
+/// not. Of a Progress and its parts:
 ///  REM-13 A part hears that a member is gone once the member can change nothing here any more.
-///  REM-5  A step neither allocates nor throws, nor waits.
 namespace dunlin::remote {
 
 class Awaiting;

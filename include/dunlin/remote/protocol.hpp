@@ -315,6 +315,16 @@ class [[nodiscard]] Until final : public Waiter {
   Condition condition_;
 };
 
+/// Until the next poll.
+class [[nodiscard]] NextPoll final : public Waiter {
+ public:
+  [[nodiscard]] bool ready() noexcept override { return std::exchange(asked_, true); }
+  void result() const noexcept {}
+
+ private:
+  bool asked_ = false;
+};
+
 /// Until that moment, by the fabric's clock.
 class [[nodiscard]] UntilTime final : public Waiter {
  public:
