@@ -97,15 +97,17 @@ inline void CallBase::take_over(CallBase& other) noexcept {
 }
 
 template <class T>
-class [[nodiscard]] Call final : public CallBase {
+class [[nodiscard]] Call : public CallBase {
  public:
   /// No call: as one that has ended, with `ok`.
   Call() noexcept : CallBase(nullptr), result_(ended_with<T>(Status::ok)) {}
   /// A call that has ended so.
-  Call(Progress& progress, const T& result) noexcept : CallBase(&progress), result_(result) {}
+  Call(Progress& progress, T result) noexcept : CallBase(&progress), result_(std::move(result)) {}
   /// Begins the protocol, which may have ended when this returns. Until then, and if it has no
-  /// result of its own, the result is `begun` with another status.
-  Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns = kForever,
+  /// result of its own, the result is `begun` with another status. The result of the protocol may
+  /// be of another type, from which T is made: frames are not made for types of a program.
+  template <class U>
+  Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns = kForever,
        T begun = ended_with<T>(Status::under_way)) noexcept;
   Call(Call&& other) noexcept : CallBase(std::move(other)), result_(std::move(other.result_)) {}
   Call& operator=(Call&& other) noexcept {
@@ -160,7 +162,11 @@ class [[nodiscard]] Call final : public CallBase {
   [[nodiscard]] auto operator co_await() && noexcept { return Awaiting<T&&>(*this); }
 
  private:
-  friend struct Protocol<T>::Promise;
+  template <class U>
+  void take(U&& result) noexcept;
+  template <class U>
+  static void settle(ProtocolState& state, Status status) noexcept;
+
   T result_;
 };
 
@@ -183,7 +189,8 @@ auto ProtocolState::await_transform(Call<T>& call) noexcept {
 }
 
 template <class T>
-Call<T>::Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns, T begun) noexcept
+template <class U>
+Call<T>::Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns, T begun) noexcept
     : CallBase(&progress), result_(std::move(begun)) {
   if (!protocol.handle_ || !may_begin()) {
     set_status(result_, protocol.handle_ ? Status::stopped : Status::no_memory);
@@ -191,21 +198,40 @@ Call<T>::Call(Progress& progress, Protocol<T> protocol, std::uint64_t timeout_ns
   }
   protocol.handle_.resume();
   if (protocol.handle_.done()) {
-    result_ = std::move(protocol.handle_.promise().result);
+    take(std::move(protocol.handle_.promise().result));
   } else {
     state_ = &std::exchange(protocol.handle_, nullptr).promise();
+    state_->settle_ = settle<U>;
     go_on(*state_, timeout_ns);
   }
 }
 
 template <class T>
-void Protocol<T>::Promise::settle(ProtocolState& state, Status status) noexcept {
-  auto& promise = static_cast<Promise&>(state);
-  auto* const call = static_cast<Call<T>*>(promise.call_);
-  const Handle handle = Handle::from_promise(promise);
-  if (call != nullptr && promise.finished_) call->result_ = std::move(promise.result);
-  if (call != nullptr && !promise.finished_) set_status(call->result_, status);
-  handle.destroy();
+template <class U>
+void Call<T>::take(U&& result) noexcept {
+  try {
+    result_ = T(std::forward<U>(result));
+  } catch (const std::bad_alloc&) {
+    set_status(result_, Status::no_memory);
+  }
+}
+
+template <class T>
+template <class U>
+void Call<T>::settle(ProtocolState& state, Status status) noexcept {
+  auto& promise = static_cast<typename Protocol<U>::Promise&>(state);
+  auto& call = *static_cast<Call*>(state.call_);
+  if (state.finished_)
+    call.take(std::move(promise.result));
+  else
+    set_status(call.result_, status);
+  Protocol<U>::Handle::from_promise(promise).destroy();
+}
+
+/// Of a protocol without a call.
+template <class T>
+void Protocol<T>::Promise::settle(ProtocolState& state, Status) noexcept {
+  Handle::from_promise(static_cast<Promise&>(state)).destroy();
 }
 
 template <class T>

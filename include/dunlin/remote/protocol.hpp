@@ -162,6 +162,8 @@ class ProtocolState {
   friend class CallBase;
   friend class Runs;
   template <class T>
+  friend class Call;
+  template <class T>
   friend class Nested;
   static FramePool& frames_of(Progress& progress) noexcept;
 
@@ -211,7 +213,8 @@ class [[nodiscard]] Protocol {
   }
 
  private:
-  friend class Call<T>;
+  template <class U>
+  friend class Call;
   friend class Runs;
   template <class U>
   friend class Nested;
@@ -350,6 +353,7 @@ struct AnyTime {
   /// Called once something was posted, and when the result is taken.
   void posted() const noexcept {}
   void taken() const noexcept {}
+  // A gate may have `accepted(n)`, too: the fabric has the first n operations of the batch.
 };
 
 /// Posts operations and awaits their completion: writes are placed then. The result is `ok`; or
@@ -359,9 +363,9 @@ template <std::size_t kMost, class Gate>
 class [[nodiscard]] Batch final : public Waiter {
  public:
   Batch(Fabric& fabric, Gate gate) noexcept : fabric_(fabric), gate_(std::move(gate)) {}
-  Batch(Fabric& fabric, Gate gate, const Operation& operation) noexcept
+  Batch(Fabric& fabric, std::span<const Operation> operations, Gate gate) noexcept
       : Batch(fabric, std::move(gate)) {
-    add(operation);
+    for (const Operation& operation : operations) add(operation);
   }
   ~Batch() {
     if (!completion_.finished()) fabric_.abandon(completion_);
@@ -380,6 +384,7 @@ class [[nodiscard]] Batch final : public Waiter {
       const Posted posted = fabric_.post(std::span(operations_).subspan(posted_, count_ - posted_));
       if (posted_ == 0 && posted.accepted > 0) gate_.posted();
       posted_ += posted.accepted;
+      if constexpr (requires { gate_.accepted(posted_); }) gate_.accepted(posted_);
       if (!posted.all()) return (status_ = fault_of(posted.refusal)) != Status::ok;
     }
     return completion_.finished();
@@ -414,7 +419,7 @@ class [[nodiscard]] Batch final : public Waiter {
 template <class Gate = AnyTime>
 [[nodiscard]] Batch<1, Gate> post(Fabric& fabric, const Operation& operation,
                                   Gate gate = {}) noexcept {
-  return Batch<1, Gate>(fabric, std::move(gate), operation);
+  return Batch<1, Gate>(fabric, std::span(&operation, 1), std::move(gate));
 }
 
 }  // namespace dunlin::remote
