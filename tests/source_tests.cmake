@@ -53,11 +53,13 @@ add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PR
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.invariants
          COMMAND Python3::Interpreter ${tools}/check_invariants.py ${PROJECT_SOURCE_DIR})
+add_test(NAME docs.counters
+         COMMAND Python3::Interpreter ${tools}/check_counters.py ${PROJECT_SOURCE_DIR})
 # Whoever uses the library names its version.
 add_test(NAME docs.version COMMAND sh -c
   "! grep -L 'find_package(Dunlin ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ' README.md examples/CMakeLists.txt | grep ."
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-foreach(tool check_invariants costs doc_examples headers_alone must_not_compile outcome)
+foreach(tool check_counters check_invariants costs doc_examples headers_alone must_not_compile outcome)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter -m unittest ${tool}_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/tools)
 endforeach()

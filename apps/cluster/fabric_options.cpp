@@ -1,6 +1,7 @@
 #include "cluster/fabric_options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -26,11 +27,26 @@ const CLI::Validator kCount(
 
 constexpr std::string_view kMilliseconds = "MS";
 
+/// The field of DefaultTimeOuts that has the default of a time.
+struct Default {
+  std::string_view option;
+  std::string DefaultTimeOuts::*text;
+};
+constexpr std::array kDefaults{
+    Default{.option = "timeout_ms", .text = &DefaultTimeOuts::join},
+    Default{.option = "silence_timeout_ms", .text = &DefaultTimeOuts::silence},
+};
+
+/// What the help of a time says of its default; empty: nothing.
+std::string default_of(const JoinOption& option, const DefaultTimeOuts& defaults) {
+  const auto found = std::ranges::find(kDefaults, option.name, &Default::option);
+  return found == kDefaults.end() ? "" : fmt::format(" (default: {})", defaults.*found->text);
+}
+
 /// What is wrong with an option that is given in the simulator; empty: nothing.
-std::string fault_in_simulator(const JoinOption& option) {
-  if (option.name == "timeout_ms") return "nobody waits in the simulator";
-  if (option.name == "silence_timeout_ms") return "the simulator's profiles say how long that is";
-  return option.needs == JoinOption::Needs::nothing ? "" : std::string(lack_of(option.needs));
+std::string_view fault_in_simulator(const JoinOption& option) {
+  if (!option.not_in_simulator.empty()) return option.not_in_simulator;
+  return option.needs == JoinOption::Needs::nothing ? std::string_view() : lack_of(option.needs);
 }
 
 }  // namespace
@@ -76,8 +92,7 @@ void add_reach_options(CLI::App& command, FabricOptions& options, const DefaultT
       command.add_flag_callback(
           flag, [&options, &option] { option.take(options, "1"); }, about);
     } else if (option.value == kMilliseconds) {
-      about += fmt::format(" (default: {})",
-                           option.name == "timeout_ms" ? defaults.join : defaults.silence);
+      about += default_of(option, defaults);
       const auto take = [&options, &option](const double& value_s) {
         option.take(options, std::to_string(static_cast<std::uint32_t>(value_s * 1e3)));
       };
@@ -108,7 +123,7 @@ void check(const FabricOptions& options) {
   for (const JoinOption& option : join_options()) {
     if (option.flag.empty() || !option.given(options) || option.name == "network") continue;
     if (simulated) {
-      const std::string fault = fault_in_simulator(option);
+      const std::string_view fault = fault_in_simulator(option);
       if (!fault.empty()) refuse(option.flag, fault, option.needs);
     } else if (!honours(*known, option.needs)) {
       refuse(option.flag, lack_of(option.needs), option.needs);

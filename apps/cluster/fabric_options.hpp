@@ -34,7 +34,9 @@ enum class Simulator : bool { without, with };
 /// busy host, usually takes.
 inline constexpr std::uint32_t kServerSilenceMs = 10'000;
 
-/// The help's text on the defaults of the time-outs, which differ between commands.
+/// The help's text on the defaults of the time-outs, which differ between commands. The table
+/// `kDefaults` of fabric_options.cpp says which option each field belongs to. The help of a time
+/// that has no row there names no default.
 struct DefaultTimeOuts {
   std::string join;
   std::string silence;

@@ -63,6 +63,8 @@ struct ScanWork {
   std::vector<Chain> run;
   std::size_t run_empty = 0;  // of these, from the first one on
   std::uint32_t runs = 0;     // since others could poll
+  /// How often this step read a bucket again, because an entry was being written. From kTriesAtOnce
+  /// on, the scan rests before it reads.
   std::uint32_t tries = 0;
   Rest rest;
   std::uint32_t buckets = 0;  // of the chain

@@ -122,6 +122,8 @@ struct Rest {
   static constexpr std::uint32_t kMostDoublings = 7;
   static constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
   std::uint64_t until_ns = 0;
+  /// How many rests have begun. The next one is at least kShortestNs, doubled for each of them, but
+  /// not more than kMostDoublings times.
   std::uint32_t times = 0;
   [[nodiscard]] std::uint64_t next_ns() noexcept {
     const std::uint64_t least = kShortestNs << std::min(times, kMostDoublings);
@@ -177,6 +179,9 @@ struct Work {
   std::uint64_t former_version = 0;  // of the chain, when it was gone through before
   std::uint64_t next_version = 0;    // of the chain, after the change
   std::uint32_t buckets = 0;
+  /// How often the key was looked up anew, because the cached location was out of date or the entry
+  /// was being written. After the first time the cache is not asked; from kTriesAtOnce on, the
+  /// operation rests before each further lookup.
   std::uint32_t tries = 0;
   Rest rest;
   std::array<Place, kSlots> places{};

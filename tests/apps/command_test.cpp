@@ -120,7 +120,10 @@ TEST(Command, RefusesOptionsThatItWouldIgnoreOrAlter) {
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--hosts", "2"},
        "--hosts: only a network has several hosts"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--join-timeout", "2"},
-       "--join-timeout: nobody waits in the simulator"},
+       "--join-timeout: nobody waits in the simulator; use it with --fabric shm or tcp or auto or "
+       "verbs or ofi, not sim"},
+      {{"routing", "--topology", "hub-ring:4", "--fabric", "sim", "--silence-timeout", "2"},
+       "--silence-timeout: the simulator's profiles say how long that is"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--profile", "ib100"},
        "--profile: only the simulator has profiles"},
       {{"routing", "--topology", "hub-ring:4", "--fabric", "ofi", "--rendezvous", "unix:x"},

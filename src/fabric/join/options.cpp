@@ -75,18 +75,21 @@ constexpr JoinOption tls_option(std::string_view name, std::string_view about) {
           .take = [](JoinOptions& options, const std::string& text) { options.tls.*File = text; }};
 }
 
+/// The row of an option that is a time.
 template <std::optional<std::uint32_t> JoinOptions::*Field>
-constexpr JoinOption time_option(std::string_view name, std::string_view flag,
-                                 std::string_view about) {
+constexpr JoinOption time_option(std::string_view name, std::string_view flag, Needs needs,
+                                 Agreed agreed, std::string_view about,
+                                 std::string_view not_in_simulator) {
   return {
       .name = name,
       .flag = flag,
       .value = "MS",
-      .needs = Needs::nothing,
-      .agreed = Agreed::no,
+      .needs = needs,
+      .agreed = agreed,
       .about = about,
       .text = [](const JoinOptions& options) { return text_of(options.*Field); },
-      .take = [](JoinOptions& options, const std::string& text) { options.*Field = number(text); }};
+      .take = [](JoinOptions& options, const std::string& text) { options.*Field = number(text); },
+      .not_in_simulator = not_in_simulator};
 }
 
 constexpr std::array kOptions{
@@ -125,11 +128,13 @@ constexpr std::array kOptions{
         .take = [](JoinOptions& options, const std::string& text) { options.names = list(text); }},
     text_option<&JoinOptions::name>("name", {}, "NAME", Needs::nothing, Agreed::no,
                                     "This member's name, one of `names`"),
-    time_option<&JoinOptions::timeout_ms>("timeout_ms", "--join-timeout",
-                                          "How long to wait until all are there"),
+    time_option<&JoinOptions::timeout_ms>("timeout_ms", "--join-timeout", Needs::nothing,
+                                          Agreed::no, "How long to wait until all are there",
+                                          "nobody waits in the simulator"),
     time_option<&JoinOptions::silence_timeout_ms>(
-        "silence_timeout_ms", "--silence-timeout",
-        "Silence after which a process counts as dead; 0: never"),
+        "silence_timeout_ms", "--silence-timeout", Needs::nothing, Agreed::no,
+        "Silence after which a process counts as dead; 0: never",
+        "the simulator's profiles say how long that is"),
     text_option<&JoinOptions::rendezvous>(
         "rendezvous", "--rendezvous", "HOST:PORT|unix:NAME", Needs::hosts, Agreed::to_meet,
         "Where the hosts meet: one of them can bind it, all can reach it"),

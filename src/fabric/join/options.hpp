@@ -7,7 +7,9 @@
 #include <dunlin/join.hpp>
 
 /// The one table of the options of a join. From it come the variables of the environment, the
-/// options of the commands, the check of what a network honours, and the table of docs/deploy.md.
+/// options of the commands, and the check of what a network honours. The table of docs/deploy.md is
+/// written by hand; a test (tests/fabric/join_options_test.cpp) asks that it has a row for each
+/// option.
 namespace dunlin {
 
 struct JoinOption {
@@ -26,6 +28,9 @@ struct JoinOption {
   std::string (*text)(const JoinOptions& options);
   /// Throws Error, a part of a sentence, if the text makes no sense.
   void (*take)(JoinOptions& options, const std::string& text);
+  /// Why a command refuses the option in the simulator, although each network honours it; empty: it
+  /// does not, or `needs` says why.
+  std::string_view not_in_simulator = {};
 
   [[nodiscard]] std::string variable() const;
   [[nodiscard]] bool given(const JoinOptions& options) const { return !text(options).empty(); }
