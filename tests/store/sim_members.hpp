@@ -123,13 +123,13 @@ class Mortals {
     return key;
   }
 
-  remote::Status end_of(remote::InFlight& operation) {
+  template <class Operation>
+  remote::Status end_of(Operation&& operation) {
     EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, kPatienceNs))
         << "STO-4, STO-5: hangs\n"
         << states();
     return operation.status();
   }
-  remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
   std::string states() {
     std::string text;
     for (const Node& node : nodes)
