@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "assert.hpp"
 #include "segment/space.hpp"
 
 /// What asks other members: allocate, release, find, and the first use of a key.
@@ -53,7 +54,10 @@ Asked::Asked(SegmentState& its_space, Rank its_member, SegmentMessage& its_messa
   space.channel.send(member, message);
 }
 
-Asked::~Asked() { space.asked.erase(message.id); }
+Asked::~Asked() {
+  DUNLIN_ASSERT(space.asked.contains(message.id), "SEG-2: an answer is for one question");
+  space.asked.erase(message.id);
+}
 
 /// A message on a channel that the other side has not made would hold up all that follow it.
 Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {

@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "remote/lock_word.hpp"
 #include "segment/space.hpp"
@@ -26,7 +27,9 @@ Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
     const Rank next = (fabric.rank() + tried) % progress.size();
     if (gone(next)) continue;
     status = co_await copy_to(next, key, one);
-    if (!progress.contains(next)) tried = 0;  // from the beginning, without it
+    if (progress.contains(next)) continue;
+    status = Status::lost;  // also if it was complete: from the beginning, without it
+    tried = 0;
   }
   if (status != Status::ok) one.backup = kNobody;
   const Copying made = one;
@@ -37,6 +40,7 @@ Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
 
 /// Asks the member for a block, lets puts rest everywhere, writes all that is here, and says so.
 Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
+  DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
   one = {};
   one.backup = backup;
   SegmentMessage message = describe(key, *holding(key));

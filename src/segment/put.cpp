@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "segment/space.hpp"
 
@@ -47,9 +48,9 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   co_return one.ended(Status::ok);
 }
 
-/// Under the lock.
 Protocol<Status> SegmentState::change(Transfer& one) {
   KnownSegment& segment = *one.segment;
+  DUNLIN_ASSERT(one.locked && segment.turn == &one, "SEG-3: a put changes under the lock");
   const SegmentRequest& request = one.request;
   const bool whole = request.offset == 0 && request.bytes == segment.bytes;
   const bool delta = segment.is_delta();
