@@ -79,9 +79,14 @@ struct AttachedSpace::Waiting {
   Outcome& outcome;
   std::uint16_t slot;
   bool answered = false;
+  bool taken = false;  // the answer, by the protocol
 
   ~Waiting() {
-    if (answered) return;
+    if (taken) return;
+    if (answered) {
+      space.undo_granted(wanted, outcome);
+      return;
+    }
     Slot& asked = space.slots_[slot];
     asked.waiting = nullptr;
     if (asked.request.call != Call::lock) return;
@@ -121,6 +126,7 @@ remote::Protocol<Outcome> AttachedSpace::call(SegmentRequest wanted, std::string
   Waiting waiting{*this, wanted, outcome, request.slot};
   slots_[request.slot] = {.waiting = &waiting, .request = request, .taken = true};
   co_await Until([&] { return waiting.answered; });
+  waiting.taken = true;
   if (outcome.status == Status::lost) lost_.insert(wanted.key.value);
   co_return outcome;
 }
@@ -254,6 +260,13 @@ void AttachedSpace::take_result(Waiting& waiting, const Request& request,
   }
   outcome.status = status == Status::under_way ? Status::lost : status;
   waiting.answered = true;
+}
+
+/// Of a call that was given up between its answer and its end.
+void AttachedSpace::undo_granted(const SegmentRequest& wanted, const Outcome& outcome) {
+  if (!outcome.ok()) return;
+  if (wanted.call == SegmentCall::lock) undo(Call::unlock, wanted.key);
+  if (wanted.call == SegmentCall::allocate) undo(Call::release, outcome.key);
 }
 
 void AttachedSpace::undo(Call call, Key key) { undo_.push_back({call, key}); }

@@ -56,6 +56,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   void post(Request& request) noexcept;
   void take_reply(const Reply& reply);
   void take_result(Waiting& waiting, const Request& request, const Reply& reply) noexcept;
+  void undo_granted(const SegmentRequest& wanted, const Outcome& outcome);
   void undo(Call call, Key key);
   void send_undone() noexcept;
 

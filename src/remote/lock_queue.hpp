@@ -27,14 +27,18 @@ struct Node {
   std::uint64_t word = 0;  // what it made of the lock's word; 0: it is in no queue
   bool posted = false;     // an operation's result has to be looked at
   // What repairs say:
-  bool lost = false;                  // there is no such lock any more
-  bool restarts = false;              // at another home, once the repair is over
-  bool settled = false;               // lost, and no member will write to it any more
-  bool stranded = false;              // its successor has failed: the repair sees to it
-  std::uint64_t before = 0;           // what the last compare-and-swap found
-  std::uint64_t message = 0;          // source of what is written to another node
+  bool lost = false;          // there is no such lock any more
+  bool restarts = false;      // at another home, once the repair is over
+  bool parked = false;        // it is not known yet whether there is a lock at the other home
+  bool settled = false;       // lost, and no member will write to it any more
+  bool stranded = false;      // its successor has failed: the repair sees to it
+  std::uint64_t before = 0;   // what the last compare-and-swap found
+  std::uint64_t message = 0;  // source of what is written to another node
   ProtocolState* protocol = nullptr;  // under way
 
+  [[nodiscard]] bool is_at(Rank its_home, std::uint64_t its_offset) const noexcept {
+    return home == its_home && offset == its_offset;
+  }
   [[nodiscard]] bool in_queue() const noexcept { return word != 0 && !lost && !stranded; }
 };
 

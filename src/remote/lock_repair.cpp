@@ -37,11 +37,27 @@ void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
                      std::uint64_t offset) noexcept {
   for (const std::uint32_t index : state_->active) {
     Node& node = state_->nodes[index];
-    if (node.home != old_home || node.offset != old_offset) continue;
+    if (!node.is_at(old_home, old_offset)) continue;
     node.home = home;
     node.offset = offset;
     node.restarts = true;
     node.settled = false;
+  }
+}
+
+void Locks::park(Rank home, std::uint64_t offset) noexcept {
+  for (const std::uint32_t index : state_->active)
+    if (Node& node = state_->nodes[index]; node.is_at(home, offset) && node.word == 0)
+      node.parked = true;
+}
+
+void Locks::unpark(Rank home, std::uint64_t offset, bool exists) noexcept {
+  for (const std::uint32_t index : state_->active) {
+    Node& node = state_->nodes[index];
+    if (!node.is_at(home, offset) || !node.parked) continue;
+    node.parked = false;
+    node.lost = !exists;
+    node.settled = !exists && !state_->frozen;  // else in the end of the repair
   }
 }
 

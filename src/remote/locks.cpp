@@ -170,9 +170,11 @@ bool Locks::State::rests() const noexcept {
 
 /// Of nodes for whose release there was no memory.
 void Locks::State::give_back_all() noexcept {
-  for (const std::uint32_t index : std::vector(active))  // one may end at once
-    if (Node& node = nodes[index]; node.given_up && node.protocol == nullptr && !owes)
-      owes = !protocols.start(give_back(index), node.protocol);
+  for (std::size_t i = active.size(); i > 0 && !owes; --i) {  // one may end at once
+    Node& node = nodes[active[i - 1]];
+    if (node.given_up && node.protocol == nullptr)
+      owes = !protocols.start(give_back(active[i - 1]), node.protocol);
+  }
 }
 
 /// A swap that was posted and fails, or ends later, is posted again: the second one finds the word
@@ -196,15 +198,15 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
     status = co_await enter(index);
   else
     node.settled = true;
-  while (status == Status::no_memory) {
-    co_await NextPoll();
-    status = co_await enter(index);
-  }
-  while (status == Status::lost) {  // unless it has a copy elsewhere
-    node.answer = Answer::lost;
-    co_await Until([&] { return node.restarts || node.given_up; });
-    if (!node.restarts) break;
-    node.answer = Answer::waiting;
+  while (status == Status::no_memory || status == Status::lost) {
+    if (status == Status::no_memory) {
+      co_await NextPoll();
+    } else {  // unless it has a copy elsewhere
+      node.answer = Answer::lost;
+      co_await Until([&] { return node.restarts || node.given_up; });
+      if (!node.restarts) break;
+      node.answer = Answer::waiting;
+    }
     status = co_await enter(index);
   }
   if (status == Status::ok && !is_free(node.before)) {
@@ -255,7 +257,7 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
   std::uint64_t expected = node.before, in_repair = 0;
   while (node.word == 0) {
     // While it restarts, its former successor may still write to it.
-    co_await Until([&] { return !rests() && !node.restarts; });
+    co_await Until([&] { return !rests() && !node.restarts && (!node.parked || node.given_up); });
     if (node.given_up) co_return Status::abandoned;
     if (node.lost) co_return Status::lost;
     if (node.only_if_free && !is_free(expected)) co_return Status::busy;
@@ -268,7 +270,7 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
     if (node.restarts || swapped == kOvertaken) {  // what the former home has said does not count
       expected = 0;
     } else if (swapped != Status::ok) {
-      node.settled = withdrawn[node.home];
+      node.settled = withdrawn[node.home] || swapped == Status::out_of_range;
       co_return Status::lost;
     } else if (node.before == expected) {
       node.word = word;
@@ -331,7 +333,7 @@ Protocol<Status> Locks::State::leave(std::uint32_t index) {
                                      node.recovered ? kFreeAfterDeath : 0, &node.before));
       if (swapped == kOvertaken) continue;
       if (swapped != Status::ok) {
-        node.settled = withdrawn[node.home];
+        node.settled = withdrawn[node.home] || swapped == Status::out_of_range;
         co_return swapped;
       }
       if (node.before == node.word) co_return Status::ok;

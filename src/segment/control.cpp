@@ -51,7 +51,6 @@ Asked::Asked(SegmentState& its_space, Rank its_member, SegmentMessage& its_messa
     : space(its_space), member(its_member), message(its_message) {
   message.id = space.next_id++;
   space.asked.emplace(message.id, this);
-  space.channel.send(member, message);
 }
 
 Asked::~Asked() {
@@ -65,7 +64,8 @@ Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
       [&] { return gone(member) || refused[member] || fabric.connected(member, pool.id()); });
   if (gone(member)) co_return Status::lost;
   if (refused[member]) co_return Status::refused;
-  const Asked question(*this, member, message);
+  Asked question(*this, member, message);
+  channel.send(member, message);
   co_await Until([&] { return question.answered || gone(member); });
   co_return question.answered ? Status::ok : Status::lost;
 }
@@ -111,7 +111,7 @@ Protocol<Status> SegmentState::resolve(Key key, std::uint64_t owner) {
     do {  // `busy`: it will take the segment over once it learns that it must
       message = {.type = Type::look_up, .key = key.value};
       const Status answered = co_await ask(member, message);
-      if (answered == Status::refused) co_return answered;
+      if (answered == Status::refused || answered == Status::no_memory) co_return answered;
       if (answered != Status::ok) message.status = Status::unknown;
     } while (message.status == Status::busy);
     const Status status = look(key, owner);
@@ -141,27 +141,38 @@ Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string nam
                          .versions = request.versions,
                          .copies = static_cast<std::uint8_t>(request.copies)};
   message.set_name(name);
+  struct Made {  // released again unless it is handed out, with its name
+    SegmentState& space;
+    const SegmentMessage& message;
+    const std::string& name;
+    Key key = {};
+    bool handed_out = false;
+    ~Made() {
+      const bool came = message.type == Type::allocated && message.status == Status::ok;
+      if (handed_out || (key.value == 0 && !came)) return;
+      if (key.value != 0) {  // behind the binding
+        SegmentMessage unbind{.type = Type::unbind, .key = key.value};
+        unbind.set_name(name);
+        space.channel.send(space.directory_of(name), unbind);
+      }
+      const Key made = key.value != 0 ? key : Key{message.key};
+      space.channel.send(made.home(), SegmentMessage{.type = Type::release, .key = made.value});
+    }
+  } made{*this, message, name};
   Status status = co_await ask(request.place, message);
   if (status == Status::ok) status = message.status;
+  made.handed_out = status != Status::ok || name.empty();
   if (status != Status::ok) co_return one.ended(status);
-
   one.outcome.key = Key{message.key};
   if (name.empty()) co_return one.ended(Status::ok);
-  struct Made {  // released again if it gets no name
-    SegmentState& space;
-    Key key;
-    bool named = false;
-    ~Made() {
-      if (!named)
-        space.channel.send(key.home(), SegmentMessage{.type = Type::release, .key = key.value});
-    }
-  } made{*this, one.outcome.key};
+
+  made.key = one.outcome.key;
   message = {.type = Type::bind, .key = made.key.value};
   message.set_name(name);
   message.copies = static_cast<std::uint8_t>(request.copies);
   status = co_await ask(directory_of(name), message);
   if (status == Status::ok) status = message.status;
-  made.named = status == Status::ok;
+  made.handed_out = status == Status::ok;
   co_return one.ended(status);
 }
 
@@ -188,7 +199,8 @@ Protocol<Outcome> SegmentState::release(SegmentRequest request) {
   }
   Rank holder = key.home();
   if (KnownSegment* const segment = known(key); segment != nullptr) {
-    co_await Until([&] { return !segment->unsure; });
+    co_await Until([&] { return !segment->unsure || segment->lost; });
+    if (segment->lost) co_return one.ended(Status::lost);
     holder = segment->primary;
     if (!gone(holder) && segment->is_locked_by(request.owner))
       locks.release(std::exchange(segment->lock, {}));

@@ -193,7 +193,9 @@ void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   }
   if (segment != nullptr && message.type == Type::no_copy) {
     segment->lost = segment->lost || segment->unsure;
+    if (segment->lost) locks.unpark(segment->primary, segment->offset + kLockWord, false);
   } else if (segment != nullptr && !segment->lost) {
+    if (segment->unsure) locks.unpark(segment->primary, segment->offset + kLockWord, true);
     const bool lost_backup = segment->backup != kNobody && segment->backup != message.backup;
     if (segment->primary != from || lost_backup) ++segment->placement;
     segment->primary = from;
@@ -238,6 +240,7 @@ void SegmentState::move_known_segments() {
           segment.offset = segment.backup_offset;
           segment.moved = true;
           segment.unsure = segment.paused;
+          if (segment.unsure) locks.park(segment.primary, segment.offset + kLockWord);
           segment.lock_odd = segment.lock.valid();
         }
         segment.lost = !has_backup;
@@ -268,10 +271,16 @@ void SegmentState::copies_changed() {
   }
   for (auto& [key, one] : copying)
     std::erase_if(one.waiting_for, [&](Rank rank) { return !progress.contains(rank); });
+  begin_copies();
+  for (const auto& [from, message] : std::exchange(early, {})) take_placement(from, message);
+}
+
+/// Of the segments here that have lost their second copy, or the first one.
+void SegmentState::begin_copies() {
   const auto look_at = [&](Key key, const HeldSegment& segment) {
     const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);
     if (segment.copies > 1 && !segment.closing && !has_backup && !copying.contains(key.value))
-      protocols.start(make_copy(key, {}));
+      must_copy = !protocols.start(make_copy(key, {})) || must_copy;
   };
   for (std::uint32_t slot = 0; slot < held.size(); ++slot)
     if (held[slot].taken) look_at(Key::of(fabric.rank(), slot, held[slot].generation), held[slot]);
@@ -281,7 +290,6 @@ void SegmentState::copies_changed() {
   for (const std::uint64_t key : taken_over)
     if (const auto found = adopted.find(key); found != adopted.end())
       look_at(Key{key}, found->second);
-  for (const auto& [from, message] : std::exchange(early, {})) take_placement(from, message);
 }
 
 }  // namespace dunlin

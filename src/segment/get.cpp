@@ -58,6 +58,13 @@ Outcome Transfer::ended(Status status) noexcept {
   return outcome;
 }
 
+Status SegmentState::Gate::now() const noexcept {
+  if (one == nullptr || one->changing || !copies) return Status::ok;
+  const KnownSegment& segment = *one->segment;
+  const bool waits = segment.paused && !segment.unsettled;
+  return waits || (segment.paused ? kNobody : segment.backup) != one->second ? kMoved : Status::ok;
+}
+
 Status SegmentState::Gate::refused() const noexcept {
   return !copies && space->gone(member) ? Status::lost : Status::ok;
 }
@@ -147,6 +154,7 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
     if (one.locked && segment.puts_lock() && segment.turn != &one) {
       co_await Until([&] { return segment.turn == nullptr; });
       segment.turn = &one;
+      if (!one.lock.valid()) one.odd = one.odd || segment.lock_odd;
     }
     if (segment.copies > 1) {
       status = co_await place(one);

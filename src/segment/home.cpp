@@ -127,7 +127,8 @@ void SegmentState::allocate(Rank from, const SegmentMessage& request) {
   locks.manage(*offset + kLockWord);
   const Key key = Key::of(fabric.rank(), slot, segment.generation);
   if (segment.copies > 1) {
-    protocols.start(make_copy(key, {.asker = from, .id = request.id}));
+    const Allocating first{.asker = from, .id = request.id};
+    if (!protocols.start(make_copy(key, first))) end_copy(key, {}, first);  // there is no memory
     return;
   }
   reply = describe(key, segment);
@@ -272,6 +273,8 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (slots[key.slot()] == nullptr) slots[key.slot()] = std::make_unique<KnownSegment>();
   KnownSegment& segment = *slots[key.slot()];
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
+  const bool is_used = segment.users > 0 || segment.lock.valid();
+  if (is_used || message.bytes > kMaxRegionBytes) return;  // no member of ours has sent this
   segment.generation = key.generation();
   segment.coherence = message.coherence;
   segment.offset = message.offset;
@@ -328,6 +331,7 @@ std::size_t SegmentState::poll_part() {
   if (must_prune) prune();
   if (!closing.empty()) done += drop_what_closes();
   if (!pausing.empty()) done += answer_pauses();
+  if (std::exchange(must_copy, false)) begin_copies();
   done += protocols.advance();
   counters.show(done, blocks, locks, progress.in_flight());
   return done;

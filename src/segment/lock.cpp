@@ -12,10 +12,13 @@ using remote::Until;
 Protocol<Status> SegmentState::acquire(Transfer& one) {
   KnownSegment& segment = *one.segment;
   const auto enters = [&] {  // unless too many do at once
+    if (segment.copies > 1 && segment.lost) return true;
+    if (segment.copies > 1 && !has_place(segment)) return false;
     one.lock = locks.acquire(segment.primary, segment.offset + kLockWord, one.request.try_only);
     return one.lock.valid();
   };
   if (!enters()) co_await Until(enters);
+  if (!one.lock.valid()) co_return Status::lost;
   const auto answered = [&] {
     const Locks::Answer answer = locks.answer(one.lock);
     if (segment.copies < 2 || segment.lost) return answer != Locks::Answer::waiting;

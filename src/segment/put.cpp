@@ -35,6 +35,7 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   }
   if (segment.turn != nullptr) co_await Until([&] { return segment.turn == nullptr; });
   segment.turn = &one;
+  if (!one.lock.valid()) one.odd = one.odd || segment.lock_odd;  // of the one before
   do {
     if (segment.copies > 1) status = co_await place(one);
     if (status == Status::ok || status == kMoved) status = co_await change(one);
@@ -110,13 +111,16 @@ Protocol<Status> SegmentState::change(Transfer& one) {
 
   // Under delta the bytes go into a slot that no member reads, so no word is made odd. A word that
   // is odd already stays so.
-  if (!delta && !one.odd) batch.add(fetch_add(first, pool.id(), word_at, 1, &word));
+  const bool marks = !delta && !one.odd;
+  const auto after = [&](Status posted) noexcept {
+    if (marks && posted == Status::ok) one.final_word = word + 2;
+    return judge(one, posted);
+  };
+  if (marks) batch.add(fetch_add(first, pool.id(), word_at, 1, &word));
   std::uint64_t low = 0, high = 0;  // the second copy's word before the put is complete, and after
   if (one.second != kNobody) {      // that needs the word; and it is complete before the first one
     if (!batch.empty()) {
-      status = co_await batch;
-      if (status == Status::ok) one.final_word = word + 2;
-      status = judge(one, status);
+      status = after(co_await batch);
       if (status != Status::ok) co_return status;
     }
     high = one.final_word;
@@ -125,22 +129,22 @@ Protocol<Status> SegmentState::change(Transfer& one) {
       batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &low, 8));
       batch.add(write(one.second, pool.id(), one.second_offset + data_at, from, bytes));
       if (!captured) {
-        status = judge(one, co_await batch);
+        status = after(co_await batch);
         if (status != Status::ok) co_return status;
       }
       batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &high, 8));
-      status = judge(one, co_await batch);
+      status = after(co_await batch);
       if (status != Status::ok) co_return status;
     }
   }
   batch.add(write(first, pool.id(), segment.offset + data_at, from, bytes));
   if (!captured) {
-    status = judge(one, co_await batch);
+    status = after(co_await batch);
     if (status != Status::ok) co_return status;
   }
   std::uint64_t last = 0;
   batch.add(fetch_add(first, pool.id(), word_at, delta ? 2 : 1, &last));
-  status = judge(one, co_await batch);
+  status = after(co_await batch);
   one.outcome.version = delta ? data_version : (last + 1) / 2;
   co_return status;
 }

@@ -274,7 +274,8 @@ struct SegmentState final : SegmentPort, remote::Part {
     Transfer* one;  // that posts changes; null: others
     Rank member;
     bool copies;  // the members decide what becomes of it
-    [[nodiscard]] remote::Status now() const noexcept { return remote::Status::ok; }
+    /// A put that has posted nothing looks anew if a second copy is being made, or was made.
+    [[nodiscard]] remote::Status now() const noexcept;
     [[nodiscard]] remote::Status refused() const noexcept;
     void posted() const noexcept {
       if (one != nullptr) one->changing = true;
@@ -333,6 +334,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// Has a second copy made, unless no member has room for it.
   remote::Protocol<remote::Status> make_copy(Key key, Allocating first);
   remote::Protocol<remote::Status> copy_to(Rank backup, Key key, Copying& one);
+  void begin_copies();
   void end_copy(Key key, const Copying& one, Allocating first);
   void tell_all(const SegmentMessage& message);
   void make_backup(Rank from, const SegmentMessage& message);
@@ -382,6 +384,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   };
   std::map<std::string, Name> names;
   std::vector<std::vector<std::unique_ptr<KnownSegment>>> known_at;  // by home, then slot
+  bool must_copy = false;                                            // there was no memory for it
   bool must_prune = false;                                           // of the held
   std::vector<std::pair<Rank, Key>> closing;  // to be dropped here, as that member says
   std::unordered_map<std::uint64_t, Asked*> asked;

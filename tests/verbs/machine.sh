@@ -99,7 +99,7 @@ run_machine() { # TIME-LIMIT LOG COMMAND [ARGUMENT...]
   setpriv --pdeathsig TERM timeout "$limit" qemu-system-x86_64 -machine pc "${processor[@]}" -smp "$processors" \
     -m "$memory_mb" -nodefaults -no-user-config -display none -no-reboot \
     -kernel "$cache/kernel" -initrd "$cache/initial.cpio" \
-    -append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0 random.trust_cpu=on \
+    -append "console=ttyS0 no_timer_check quiet panic=-1 mitigations=off nokaslr audit=0 random.trust_cpu=on \
 cryptomgr.notests nmi_watchdog=0 tsc=reliable job=$run" \
     -chardev "file,id=console,path=$run/console" -serial chardev:console \
     -device virtio-serial-pci "${channels[@]}" \

@@ -76,6 +76,11 @@ class Locks final : public Part {
   /// new home. The holder keeps the lock.
   void relocate(Rank old_home, std::uint64_t old_offset, Rank home, std::uint64_t offset) noexcept;
 
+  /// Keeps the nodes that have yet to enter the queue of a relocated lock from its word, which the
+  /// new home may not have; and lets them go on, or have lost it.
+  void park(Rank home, std::uint64_t offset) noexcept;
+  void unpark(Rank home, std::uint64_t offset, bool exists) noexcept;
+
   /// Whether an operation that this process abandoned under that lock may still be under way.
   [[nodiscard]] bool settling(Rank home, std::uint64_t offset) const noexcept;
 
