@@ -9,6 +9,7 @@
 #include <dunlin/fabric/sim.hpp>
 #include <dunlin/segment.hpp>
 
+#include "segment/space.hpp"
 #include "segment/spaces.hpp"
 
 /// What random histories meet too seldom, step by step in the simulator: slow links, and members
@@ -51,8 +52,8 @@ struct Node {
 
 class SegmentScript : public testing::Test {
  protected:
-  void start(std::uint32_t members) {
-    world = std::make_unique<sim::World>(sim::profile("ib100"), members, 1);
+  void start(std::uint32_t members, const sim::Profile& profile = sim::profile("ib100")) {
+    world = std::make_unique<sim::World>(profile, members, 1);
     for (Rank rank = 0; rank < members; ++rank) {
       Node& node = nodes.emplace_back();
       node.members = std::make_unique<ToldMembers>(members);
@@ -69,6 +70,10 @@ class SegmentScript : public testing::Test {
   }
   void TearDown() override { end(); }
   SegmentSpace& at(Rank rank) { return *nodes.at(rank).space; }
+  SegmentState& state(Rank rank) { return static_cast<SegmentState&>(SegmentPort::of(at(rank))); }
+  static SegmentSpec two_copies() {
+    return {.bytes = sizeof words, .coherence = Coherence::write, .placement = {0}, .copies = 2};
+  }
   Outcome end_of(SegmentOperation&& operation) {
     EXPECT_TRUE(world->run_until([&] { return operation.finished(); }, kLongNs))
         << operation.describe();
@@ -196,6 +201,70 @@ TEST_F(SegmentScript, APutIsInTheCopyThatIsMadeMeanwhile) {
     end();
     if (HasFailure()) return;
   }
+}
+
+/// The put finds no room at first, and is not under way when the others are asked.
+TEST_F(SegmentScript, APutThatWaitsForRoomReachesTheSecondCopyThatIsMadeMeanwhile) {
+  sim::Profile narrow = sim::profile("ib100");
+  narrow.queue_slots = 4;
+  start(4, narrow);
+  const Key key = make(two_copies(), 2);
+  const Outcome big =
+      end_of(at(0).allocate({.bytes = 8192, .coherence = Coherence::null, .placement = {0}}));
+  std::vector<std::uint64_t> junk(1024, 5);
+  EXPECT_TRUE(end_of(at(2).put(big.key, std::as_bytes(std::span(junk)))).ok());
+  ASSERT_TRUE(end_of(at(2).lock(key)).ok());
+  world->crash(1);  // the second copy
+  tell_death_of(1, 2);
+  world->run_for(1'000);
+  std::vector<SegmentOperation> many;
+  for (int i = 0; i < 400; ++i) many.push_back(at(2).put(big.key, std::as_bytes(std::span(junk))));
+  words.fill(2);
+  const SegmentOperation put = at(2).put(key, bytes_of(words));
+  for (const Rank rank : {0U, 3U}) tell_death_of(1, rank);
+  EXPECT_TRUE(world->run_until([&] { return put.finished(); }, kLongNs));
+  EXPECT_TRUE(put.ok()) << put.describe();
+  world->run_for(5'000'000);  // another second copy is made
+  world->crash(0);
+  for (const Rank rank : {2U, 3U}) tell_death_of(0, rank);
+  EXPECT_EQ(get(3, key), 2U) << "SEG-13: a put that has ended is lost";
+}
+
+/// The primary hears of both at once.
+TEST_F(SegmentScript, ASecondCopyWhoseMemberHasGoneIsMadeAgain) {
+  start(5);
+  const Key key = make(two_copies(), 3);
+  world->crash(1);
+  for (const Rank rank : {0U, 2U, 3U, 4U}) tell_death_of(1, rank);
+  const auto is_complete = [&] {
+    const auto& backups = state(2).backups;
+    const auto found = backups.find(key.value);
+    return found != backups.end() && found->second.complete;
+  };
+  ASSERT_TRUE(world->run_until(is_complete, kLongNs));
+  world->pause(0, 50'000);
+  world->run_for(10'000);
+  world->crash(2);
+  nodes.at(0).members->tell_death_of(2);
+  for (const Rank rank : {3U, 4U}) tell_death_of(2, rank);
+  world->run_for(5'000'000);
+  words.fill(2);
+  EXPECT_TRUE(end_of(at(3).put(key, bytes_of(words))).ok());
+  EXPECT_EQ(get(4, key), 2U);
+}
+
+TEST_F(SegmentScript, TheReleaseOfASegmentThatWasLostWhileItWasCopiedEnds) {
+  start(5);
+  const Key key = make(two_copies(), 3);
+  world->crash(1);
+  for (const Rank rank : {0U, 2U, 3U, 4U}) tell_death_of(1, rank);
+  ASSERT_TRUE(world->run_until([&] { return state(3).known(key)->paused; }, kLongNs));
+  world->crash(0);
+  world->run_for(10'000);
+  for (const Rank rank : {3U, 2U, 4U}) tell_death_of(0, rank);
+  world->run_for(1'000'000);
+  EXPECT_EQ(remote::describe(end_of(at(3).release(key)).status),
+            remote::describe(remote::Status::lost));
 }
 
 }  // namespace
