@@ -83,8 +83,7 @@ std::vector<Result> measure_daemon(const Effort& effort) {
     std::deque<SegmentOperation> operations;
     std::vector<remote::AnyCall> all;
     if (client)
-      for (std::size_t i = 0; i < kDaemonAtOnce; ++i)
-        all.push_back(&operations.emplace_back());
+      for (std::size_t i = 0; i < kDaemonAtOnce; ++i) all.push_back(&operations.emplace_back());
     const auto get_directly = [&] {
       direct = here.space.get(key, bytes_of(words[0]));
       demand(direct);

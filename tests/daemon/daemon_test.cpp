@@ -225,7 +225,8 @@ TEST(Daemon, ManyOperationsAreUnderWayAtOnce) {
       *all[i] = client->put(key, bytes_of(from[i]), i * 8);
     }
     ASSERT_TRUE(remote::wait_all(pointers, kPatienceNs));
-    for (std::size_t i = 0; i < from.size(); ++i) *all[i] = client->get(key, bytes_of(to[i]), i * 8);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      *all[i] = client->get(key, bytes_of(to[i]), i * 8);
     ASSERT_TRUE(remote::wait_all(pointers, kPatienceNs));
     ASSERT_EQ(from, to);
     for (std::uint64_t& word : from) ++word;
