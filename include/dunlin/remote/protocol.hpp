@@ -359,7 +359,7 @@ struct AnyTime {
 /// Posts operations and awaits their completion: writes are placed then. The result is `ok`; or
 /// `lost` if an operation has failed; or what the gate says; or `out_of_range` if the fabric
 /// refuses for ever. It can be used again.
-template <std::size_t kMost, class Gate>
+template <std::size_t Most, class Gate>
 class [[nodiscard]] Batch final : public Waiter {
  public:
   Batch(Fabric& fabric, Gate gate) noexcept : fabric_(fabric), gate_(std::move(gate)) {}
@@ -412,7 +412,7 @@ class [[nodiscard]] Batch final : public Waiter {
   std::size_t count_ = 0;
   std::size_t posted_ = 0;
   Status status_ = Status::ok;
-  std::array<Operation, kMost> operations_;
+  std::array<Operation, Most> operations_;
 };
 
 /// Posts one operation, as a Batch does.
