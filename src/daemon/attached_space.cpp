@@ -98,9 +98,9 @@ struct AttachedSpace::Waiting {
   }
 };
 
-SegmentOperation AttachedSpace::begin(const SegmentRequest& request, std::string name,
-                                      std::uint64_t timeout_ns) noexcept {
-  return {*progress_, call(request, std::move(name)), timeout_ns, begun(request)};
+SegmentOperation AttachedSpace::begin(const SegmentRequest& request, std::string_view name,
+                                      std::uint64_t timeout_ns) {
+  return {*progress_, call(request, std::string(name)), timeout_ns, begun(request)};
 }
 
 remote::Protocol<Outcome> AttachedSpace::call(SegmentRequest wanted, std::string name) {
@@ -262,7 +262,7 @@ void AttachedSpace::take_result(Waiting& waiting, const Request& request,
   waiting.answered = true;
 }
 
-/// Of a call that was given up between its answer and its end.
+/// Gives back what the daemon has granted to a call that was given up between answer and end.
 void AttachedSpace::undo_granted(const SegmentRequest& wanted, const Outcome& outcome) {
   if (!outcome.ok()) return;
   if (wanted.call == SegmentCall::lock) undo(Call::unlock, wanted.key);

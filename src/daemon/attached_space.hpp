@@ -21,8 +21,8 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   AttachedSpace(Descriptor socket, const Welcome& welcome, const DaemonAddress& daemon);
   ~AttachedSpace() override;
 
-  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string name,
-                                       std::uint64_t timeout_ns) noexcept override;
+  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string_view name,
+                                       std::uint64_t timeout_ns) override;
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return *progress_; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return name_; }

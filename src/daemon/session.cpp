@@ -117,7 +117,7 @@ void Session::start(Slot& slot) {
       const std::size_t bytes = std::min<std::size_t>(request.bytes, name.size());
       memory::fetch(slot.buffer.get(), shared_buffer(slot), bytes);
       std::memcpy(name.data(), slot.buffer.get(), bytes);
-      return run(slot, {.call = SegmentCall::find}, std::string(name.data(), bytes));
+      return run(slot, {.call = SegmentCall::find}, std::string_view(name.data(), bytes));
     }
     case Call::get:
     case Call::put:
@@ -222,8 +222,8 @@ bool Session::uses(std::uint64_t key) const noexcept {
   });
 }
 
-void Session::run(Slot& slot, const SegmentRequest& request, std::string name) {
-  slot.operation = SegmentPort::of(space_).begin(request, std::move(name), remote::kForever);
+void Session::run(Slot& slot, const SegmentRequest& request, std::string_view name) {
+  slot.operation = SegmentPort::of(space_).begin(request, name, remote::kForever);
   if (slot.operation.finished()) return finished(slot);
   slot.operation.then([this, &slot] { finished(slot); });
 }

@@ -83,7 +83,7 @@ class Session {
   void start_lock(Slot& slot);
   void start_behind(Slot& slot);
   [[nodiscard]] bool uses(std::uint64_t key) const noexcept;
-  void run(Slot& slot, const SegmentRequest& request, std::string name = {});
+  void run(Slot& slot, const SegmentRequest& request, std::string_view name = {});
   void finished(Slot& slot);
   void reply(Slot& slot, remote::Status status, const Outcome& outcome = {});
   void break_off(const char* why) noexcept { fault_ = why; }

@@ -40,14 +40,6 @@ void InFlight::start_in_next_poll() noexcept {
   progress_->link(*this);
 }
 
-void InFlight::start_posted(std::uint64_t timeout_ns) noexcept {
-  DUNLIN_ONE_THREAD(&progress_->fabric_);
-  status_ = Status::under_way;
-  set_deadline(timeout_ns);
-  if (deadline_ns_ != kForever) progress_->fabric_.wake_at(deadline_ns_);
-  progress_->link(*this);
-}
-
 void InFlight::end(Status status) noexcept {
   status_ = status;
   clean_up();

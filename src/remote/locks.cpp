@@ -168,7 +168,7 @@ bool Locks::State::rests() const noexcept {
   return frozen && !is_injected(FaultInjection::frozen_locks_go_on);
 }
 
-/// Of nodes for whose release there was no memory.
+/// Gives back the nodes for whose release there was no memory.
 void Locks::State::give_back_all() noexcept {
   for (std::size_t i = active.size(); i > 0 && !owes; --i) {  // one may end at once
     Node& node = nodes[active[i - 1]];

@@ -11,8 +11,8 @@ using remote::Status;
 using remote::Until;
 using Type = SegmentMessage::Type;
 
-SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string name,
-                                     std::uint64_t timeout_ns) noexcept {
+SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
+                                     std::uint64_t timeout_ns) {
   const auto run = [&](Protocol<Outcome> protocol) {
     return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
   };
@@ -32,11 +32,11 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string 
       if (progress.was_stopped()) break;
       return {progress, unlock(request)};
     case SegmentCall::allocate:
-      return run(allocate(request, std::move(name)));
+      return run(allocate(request, std::string(name)));
     case SegmentCall::release:
       return run(release(request));
     case SegmentCall::find:
-      return run(find(request, std::move(name)));
+      return run(find(request, std::string(name)));
     case SegmentCall::none:
       break;
   }

@@ -12,10 +12,10 @@
 /// the primary is gone, the member with the complete copy is the primary, and has another made.
 namespace dunlin {
 
-using remote::Status;
-using Type = SegmentMessage::Type;
 using remote::Protocol;
+using remote::Status;
 using remote::Until;
+using Type = SegmentMessage::Type;
 
 // --- the primary ---------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ void SegmentState::copies_changed() {
   for (const auto& [from, message] : std::exchange(early, {})) take_placement(from, message);
 }
 
-/// Of the segments here that have lost their second copy, or the first one.
+/// Has a copy made of each segment here that has one copy, and shall have two.
 void SegmentState::begin_copies() {
   const auto look_at = [&](Key key, const HeldSegment& segment) {
     const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "assert.hpp"
 #include "fault_injection.hpp"
@@ -51,6 +52,19 @@ void Transfer::use(KnownSegment& its_segment) noexcept {
   ++segment->users;
   locked = segment->is_locked_by(request.owner);
   odd = locked && segment->lock_odd;
+}
+
+Status SegmentState::enter(Transfer& one) noexcept {
+  const SegmentRequest& request = one.request;
+  Status status = look(request.key, request.owner);
+  if (status != Status::ok) return status;
+  KnownSegment& segment = *known(request.key);
+  if (request.call == SegmentCall::lock)
+    status = segment.is_locked_by(request.owner) ? Status::already_held : Status::ok;
+  else
+    status = fault_of(request, segment);
+  if (status == Status::ok) one.use(segment);
+  return status;
 }
 
 Outcome Transfer::ended(Status status) noexcept {
@@ -134,18 +148,21 @@ bool SegmentState::is_done_at_once(const SegmentRequest& request) noexcept {
 
 Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   Transfer one(*this, request);
-  Status status = look(request.key, request.owner);
-  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  Status status = enter(one);
+  if (status == Status::unknown) {
+    status = co_await resolve(request.key, request.owner);
+    if (status == Status::ok) status = enter(one);
+  }
   if (status != Status::ok) co_return one.ended(status);
-  KnownSegment& segment = *known(request.key);
-  status = fault_of(request, segment);
-  if (status != Status::ok) co_return one.ended(status);
-  one.use(segment);
+  KnownSegment& segment = *one.segment;
   if (take_copy(one)) co_return one.ended(Status::ok);
 
   const bool excludes =
       segment.coherence == Coherence::read || segment.coherence == Coherence::strict;
+  const bool is_delta = segment.is_delta();
   std::uint8_t torn = 0;
+  std::uint64_t first = 0;  // the version's word before the data is read
+  bool has_first = false;
   for (;;) {
     if ((excludes || torn >= kTornGets) && !one.locked) {
       status = co_await acquire(one);
@@ -162,70 +179,61 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
     }
 
     // An abandoned put under this lock may have ended all the same: only the word knows.
-    std::uint64_t first = 0;
-    std::uint64_t data_version = 0;
+    std::uint64_t version = 0;
     if (segment.versioned() || (one.odd && segment.puts_lock())) {
-      status = co_await read_word(one, first);
-      status = judge(one, status);
-      if (status == kMoved) continue;
-      if (status != Status::ok) co_return one.ended(status);
+      if (!std::exchange(has_first, false)) {
+        status = judge(one, co_await read_word(one, first));
+        if (status == kMoved) continue;
+        if (status != Status::ok) co_return one.ended(status);
+      }
       if (first % 2 != 0) {  // no put is under way under the lock, so one was cut off
         if (one.locked) co_return one.ended(Status::half_written);
         ++torn;
         continue;
       }
-      const std::uint64_t version = first / 2;
-      segment.seen_version = std::max(segment.seen_version, version);
-      one.outcome.version = version;
-      one.outcome.unchanged = version == request.known_version;
+      const std::uint64_t newest = first / 2;
+      segment.seen_version = std::max(segment.seen_version, newest);
+      if (segment.versioned()) one.outcome.version = newest;
+      one.outcome.unchanged = newest == request.known_version;
       if (one.outcome.unchanged) co_return one.ended(Status::ok);
-      data_version = request.wanted_version == UINT64_MAX ? version : request.wanted_version;
-      if (data_version > version ||
-          (segment.is_delta() && version - data_version >= segment.versions))
+      version = request.wanted_version == UINT64_MAX ? newest : request.wanted_version;
+      if (version > newest || (is_delta && newest - version >= segment.versions))
         co_return one.ended(Status::not_kept);
+      if (segment.versioned()) one.outcome.version = version;
     }
 
-    bool overwritten = true;
-    while (overwritten) {
-      const std::uint64_t posted_at_ns =
-          segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
-      status = co_await read(one, segment.data_at(segment.offset, data_version) + request.offset,
-                             request.memory, request.bytes);
-      status = judge(one, status);
-      if (status != Status::ok) break;
-      one.outcome.version = data_version;
-      if (segment.versioned() && !one.locked) {
-        std::uint64_t again = 0;
-        status = co_await read_word(one, again);
-        status = judge(one, status);
-        if (status != Status::ok) break;
-        const std::uint64_t version = again / 2;
-        if (!segment.is_delta() && again != first &&
-            !is_injected(FaultInjection::torn_get_is_taken))
-          break;
-        // Under delta it is whole if the bytes' place cannot have been written again.
-        overwritten = segment.is_delta() && version - data_version >= segment.versions &&
-                      !is_injected(FaultInjection::reused_slot_is_taken);
-        if (segment.is_delta()) segment.seen_version = std::max(segment.seen_version, version);
-        if (overwritten && request.wanted_version != UINT64_MAX)
-          co_return one.ended(Status::not_kept);
-        if (overwritten) {
-          data_version = version;
+    const std::uint64_t posted_at_ns =
+        segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
+    status =
+        judge(one, co_await read(one, segment.data_at(segment.offset, version) + request.offset,
+                                 request.memory, request.bytes));
+    if (status == kMoved) continue;
+    if (status != Status::ok) co_return one.ended(status);
+
+    if (segment.versioned() && !one.locked) {
+      std::uint64_t again = 0;
+      status = judge(one, co_await read_word(one, again));
+      if (status == kMoved) continue;
+      if (status != Status::ok) co_return one.ended(status);
+      if (is_delta) {  // whole if the bytes' place cannot have been written again
+        segment.seen_version = std::max(segment.seen_version, again / 2);
+        if (again / 2 - version >= segment.versions &&
+            !is_injected(FaultInjection::reused_slot_is_taken)) {
+          first = again;
+          has_first = true;
           continue;
         }
+      } else if (again != first && !is_injected(FaultInjection::torn_get_is_taken)) {
+        ++torn;
+        continue;
       }
-      if (segment.coherence == Coherence::temporal && request.bytes == segment.bytes) {
-        segment.copy.assign(request.memory, request.memory + request.bytes);
-        segment.copy_version = data_version;
-        segment.copied_at_ns = posted_at_ns;
-      }
-      if (!segment.versioned()) one.outcome.version = 0;
-      co_return one.ended(Status::ok);
     }
-    if (status == Status::ok)
-      ++torn;  // another put has come in between
-    else if (status != kMoved)
-      co_return one.ended(status);
+    if (segment.coherence == Coherence::temporal && request.bytes == segment.bytes) {
+      segment.copy.assign(request.memory, request.memory + request.bytes);
+      segment.copy_version = version;
+      segment.copied_at_ns = posted_at_ns;
+    }
+    co_return one.ended(Status::ok);
   }
 }
 

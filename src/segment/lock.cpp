@@ -43,19 +43,19 @@ Protocol<Status> SegmentState::acquire(Transfer& one) {
 
 Protocol<Outcome> SegmentState::lock(SegmentRequest request) {
   Transfer one(*this, request);
-  Status status = look(request.key, request.owner);
-  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  Status status = enter(one);
+  if (status == Status::unknown) {
+    status = co_await resolve(request.key, request.owner);
+    if (status == Status::ok) status = enter(one);
+  }
   if (status != Status::ok) co_return one.ended(status);
-  KnownSegment& segment = *known(request.key);
-  if (segment.is_locked_by(request.owner)) co_return one.ended(Status::already_held);
-  one.use(segment);
+  KnownSegment& segment = *one.segment;
   status = co_await acquire(one);
   std::uint64_t word = 0;
   if (status == Status::ok && one.odd && segment.puts_lock()) {
     do {
       if (segment.copies > 1) status = co_await place(one);
-      if (status == Status::ok || status == kMoved)
-        status = judge(one, co_await read_word(one, word));
+      if (status == Status::ok) status = judge(one, co_await read_word(one, word));
     } while (status == kMoved);
   }
   if (status != Status::ok) co_return one.ended(status);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,8 @@ class SegmentPort {
   virtual ~SegmentPort() = default;
 
   /// `name` is for allocate and find.
-  [[nodiscard]] virtual SegmentOperation begin(const SegmentRequest& request, std::string name,
-                                               std::uint64_t timeout_ns) noexcept = 0;
+  [[nodiscard]] virtual SegmentOperation begin(const SegmentRequest& request, std::string_view name,
+                                               std::uint64_t timeout_ns) = 0;
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;

@@ -13,13 +13,13 @@ using remote::Until;
 
 Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   Transfer one(*this, request);
-  Status status = look(request.key, request.owner);
-  if (status == Status::unknown) status = co_await resolve(request.key, request.owner);
+  Status status = enter(one);
+  if (status == Status::unknown) {
+    status = co_await resolve(request.key, request.owner);
+    if (status == Status::ok) status = enter(one);
+  }
   if (status != Status::ok) co_return one.ended(status);
-  KnownSegment& segment = *known(request.key);
-  status = fault_of(request, segment);
-  if (status != Status::ok) co_return one.ended(status);
-  one.use(segment);
+  KnownSegment& segment = *one.segment;
 
   if (!segment.puts_lock()) {
     status = co_await remote::post(
@@ -38,7 +38,7 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   if (!one.lock.valid()) one.odd = one.odd || segment.lock_odd;  // of the one before
   do {
     if (segment.copies > 1) status = co_await place(one);
-    if (status == Status::ok || status == kMoved) status = co_await change(one);
+    if (status == Status::ok) status = co_await change(one);
   } while (status == kMoved);
   if (status != Status::ok) co_return one.ended(status);
 

@@ -206,7 +206,7 @@ struct Transfer {
   bool locked = false;              // under the lock, its own or the process's
   bool odd = false;                 // an earlier put may have been cut off: look at the word
   remote::LockNode lock;            // its own
-  // Of a put.
+  // The rest is for puts.
   bool changing = false;         // something was posted, and the put is not complete
   std::uint64_t final_word = 0;  // the version's word once the put is complete; 0: not known yet
   Rank second = kNobody;         // the second copy, when it began
@@ -231,8 +231,10 @@ struct SegmentState final : SegmentPort, remote::Part {
                SpaceOptions options);
   ~SegmentState() override;
 
-  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string name,
-                                       std::uint64_t timeout_ns) noexcept override;
+  [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string_view name,
+                                       std::uint64_t timeout_ns) override;
+  /// Begins a call on the segment, if this process knows it; `unknown`: it is resolved first.
+  [[nodiscard]] remote::Status enter(Transfer& one) noexcept;
 
   // --- gets and puts: get.cpp, put.cpp -----------------------------------------------------------
   /// Whether a get or put was one operation that has ended: under null, with one copy.

@@ -267,5 +267,103 @@ TEST_F(SegmentScript, TheReleaseOfASegmentThatWasLostWhileItWasCopiedEnds) {
             remote::describe(remote::Status::lost));
 }
 
+/// The lock of the new home is not entered before the new home is known to have the segment.
+TEST_F(SegmentScript, ALockIsNotEnteredWhereTheSegmentMayNotBe) {
+  start(5);
+  const Key before =
+      end_of(at(2).allocate({.bytes = 64, .coherence = Coherence::null, .placement = {2}})).key;
+  const Key key = make(two_copies(), 3);
+  world->crash(1);
+  for (const Rank rank : {0U, 2U, 3U, 4U}) tell_death_of(1, rank);
+  ASSERT_TRUE(world->run_until([&] { return state(3).known(key)->paused; }, kLongNs));
+  world->crash(0);
+  world->run_for(10'000);
+  tell_death_of(0, 3);
+  world->run_for(10'000);
+  const SegmentOperation put = at(3).put(key, bytes_of(words));
+  world->run_for(5'000);
+  tell_death_of(0, 2);
+  world->run_for(20'000);
+  EXPECT_TRUE(end_of(at(2).release(before)).ok());
+  std::vector<std::uint64_t> others(256, 0x1122334455667788);
+  const Key other =
+      end_of(at(2).allocate({.bytes = 2048, .coherence = Coherence::null, .placement = {2}})).key;
+  EXPECT_TRUE(end_of(at(2).put(other, std::as_bytes(std::span(others)))).ok());
+  tell_death_of(0, 4);
+  EXPECT_TRUE(world->run_until([&] { return put.finished(); }, kLongNs));
+  EXPECT_EQ(put.status(), Status::lost);
+  std::vector<std::uint64_t> got(others.size());
+  EXPECT_TRUE(end_of(at(2).get(other, std::as_writable_bytes(std::span(got)))).ok());
+  EXPECT_EQ(got, others) << "SEG-1: the bytes of another segment";
+}
+
+TEST_F(SegmentScript, APutBehindOneThatWasGivenUpLooksAtTheWord) {
+  bool has_ended = false;
+  for (std::uint64_t after_ns = 500; !has_ended && !HasFailure(); after_ns += 500) {
+    SCOPED_TRACE("the first one is given up after " + std::to_string(after_ns) + " ns");
+    start(3);
+    const Key key =
+        make({.bytes = sizeof words, .coherence = Coherence::write, .placement = {0}}, 1);
+    EXPECT_TRUE(end_of(at(1).lock(key)).ok());
+    SegmentOperation first = at(1).put(key, bytes_of(words));
+    std::array<std::uint64_t, kWords> next{};
+    next.fill(2);
+    const SegmentOperation second = at(1).put(key, bytes_of(next));
+    world->run_for(after_ns);
+    has_ended = first.finished();
+    first.abandon();
+    EXPECT_TRUE(world->run_until([&] { return second.finished(); }, kLongNs));
+    EXPECT_TRUE(end_of(at(1).unlock(key)).ok());
+    EXPECT_EQ(get(2, key), 2U);
+    end();
+  }
+}
+
+/// The put has one copy, and goes on at the same primary.
+TEST_F(SegmentScript, APutHappensOnceIfTheMemberOfACopyDiesMeanwhile) {
+  for (const bool whole : {true, false})
+    for (std::uint64_t after_ns = 0; after_ns < 60'000; after_ns += 2'000) {
+      SCOPED_TRACE((whole ? "whole, " : "a range, ") + std::to_string(after_ns) + " ns");
+      start(5);
+      SegmentSpec spec = two_copies();
+      spec.coherence = Coherence::version;
+      const Key key = make(spec, 3);  // with version 1
+      EXPECT_TRUE(end_of(at(3).lock(key)).ok());
+      world->crash(1);
+      tell_death_of(1, 3);
+      world->run_for(1'000);
+      world->slow_link(3, 0, 30);
+      words.fill(2);
+      auto put = std::make_unique<SegmentOperation>(
+          at(3).put(key, bytes_of(words).first(whole ? sizeof words : sizeof words / 2)));
+      for (const Rank rank : {0U, 2U, 4U}) tell_death_of(1, rank);
+      world->run_until([&] { return state(3).known(key)->paused; }, 1'000'000);
+      world->run_for(after_ns);
+      world->crash(2);
+      for (const Rank rank : {0U, 3U, 4U}) tell_death_of(2, rank);
+      EXPECT_TRUE(world->run_until([&] { return put->finished(); }, kLongNs));
+      EXPECT_TRUE(put->ok()) << put->describe();
+      EXPECT_EQ(put->result().version, 2U) << "SEG-9: it has happened twice";
+      put.reset();
+      end();
+      if (HasFailure()) return;
+    }
+}
+
+/// The answers of several calls come in one poll; the callback of the first one gives up the rest.
+TEST_F(SegmentScript, WhatWasAllocatedForACallThatWasGivenUpIsReleased) {
+  start(2);
+  std::vector<std::unique_ptr<SegmentOperation>> calls;
+  for (int i = 0; i < 20; ++i)
+    calls.push_back(test::begin([&] {
+      return at(1).allocate({.bytes = 64, .coherence = Coherence::null, .placement = {0}});
+    }));
+  calls.front()->then([&] { calls.resize(1); });
+  world->pause(1, 100'000);
+  EXPECT_TRUE(world->run_until([&] { return calls.size() == 1; }, kLongNs));
+  world->run_for(1'000'000);
+  EXPECT_EQ(at(0).use().blocks, 1U) << "REM-3: a call has left something behind";
+}
+
 }  // namespace
 }  // namespace dunlin

@@ -29,8 +29,6 @@
 ///         Progress has no memory for yet. If there is none, the call ends with `no_memory`.
 namespace dunlin::remote {
 
-class Progress;
-
 class CallBase {
  public:
   CallBase(const CallBase&) = delete;
@@ -228,7 +226,7 @@ void Call<T>::settle(ProtocolState& state, Status status) noexcept {
   Protocol<U>::Handle::from_promise(promise).destroy();
 }
 
-/// Of a protocol without a call.
+/// A protocol without a call has nobody to tell.
 template <class T>
 void Protocol<T>::Promise::settle(ProtocolState& state, Status) noexcept {
   Handle::from_promise(static_cast<Promise&>(state)).destroy();

@@ -67,10 +67,6 @@ class InFlight {
   /// Begins the operation as start() does, but takes the first steps in the next Progress::poll(),
   /// which is soon.
   void start_in_next_poll() noexcept;
-  /// Begins an operation whose first step the caller has posted with completion_.
-  void start_posted(std::uint64_t timeout_ns) noexcept;
-  /// Begins and ends the operation at once: a shorter way for an operation that is one step here.
-  void begin_and_end(Status status) noexcept { status_ = status; }
   /// Ends the operation; advance() must return after that.
   void end(Status status) noexcept;
 
@@ -139,8 +135,9 @@ template <std::derived_from<InFlight> Operation>
 /// A call or operation, whatever its kind.
 class AnyCall {
  public:
-  AnyCall(CallBase* call) noexcept : call_(call) {}                 // NOLINT: implicit
-  AnyCall(InFlight* operation) noexcept : operation_(operation) {}  // NOLINT: implicit
+  // Both are conversions, so that a list of pointers is a list of calls.
+  AnyCall(CallBase* call) noexcept : call_(call) {}
+  AnyCall(InFlight* operation) noexcept : operation_(operation) {}
   [[nodiscard]] bool finished() const noexcept {
     return call_ != nullptr ? call_->finished() : operation_->finished();
   }

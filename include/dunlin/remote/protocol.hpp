@@ -17,16 +17,17 @@
 /// coroutine that awaits operations of the fabric, conditions, pauses, and other protocols
 /// (docs/remote.md shows how one is written).
 ///
-///     remote::Protocol<Status> Semaphore::take(std::uint64_t& left) {
-///       const Status posted = co_await remote::post(fabric, fetch_add(...), gate);
-///       ...
-///       co_return Status::ok;
+///     remote::Protocol<Status> Counter::add(std::uint64_t more) {
+///       std::uint64_t before = 0;
+///       const Status added =
+///           co_await remote::post(fabric, fetch_add(home, region, 0, more, &before));
+///       co_return added;
 ///     }
 ///
 /// Its first parameter, for a member function the object, has a member `progress`, or a function
-/// `its_progress()`: the Progress
-/// that advances the protocol, and whose free lists have its frame. What the protocol holds is an
-/// object in its frame, whose destructor gives it back: a protocol is given up by destroying it.
+/// `its_progress()`: the Progress that advances the protocol, and whose free lists have its frame.
+/// What the protocol holds is an object in its frame, whose destructor gives it back: a protocol is
+/// given up by destroying it.
 namespace dunlin::remote {
 
 class AwaitingCall;
@@ -282,7 +283,7 @@ class Runs {
     ProtocolState* unused = nullptr;
     return start(std::move(protocol), unused);
   }
-  /// Advances what can go on; `stopped`: all end so instead. Returns how many have.
+  /// Advances what can go on; `stopped`: all end so instead. Returns how much was done.
   std::size_t advance(bool stopped = false);
   /// Advances that one now if it can go on.
   void advance(ProtocolState& state);
