@@ -311,7 +311,7 @@ TEST_F(SegmentScript, APutBehindOneThatWasGivenUpLooksAtTheWord) {
     const SegmentOperation second = at(1).put(key, bytes_of(next));
     world->run_for(after_ns);
     has_ended = first.finished();
-    first.abandon();
+    world->on(1, [&] { first.abandon(); });
     EXPECT_TRUE(world->run_until([&] { return second.finished(); }, kLongNs));
     EXPECT_TRUE(end_of(at(1).unlock(key)).ok());
     EXPECT_EQ(get(2, key), 2U);
