@@ -48,6 +48,7 @@ AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Da
   fabric_ = make_fabric(std::move(setup), std::move(backend));
   progress_ = std::make_unique<remote::Progress>(*fabric_, members_);
   free_.reserve(layout_.slots);
+  undo_.reserve(layout_.slots);
   for (std::uint32_t slot = layout_.slots; slot > 0; --slot)
     free_.push_back(static_cast<std::uint16_t>(slot - 1));
   progress_->add(*this);

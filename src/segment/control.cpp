@@ -41,7 +41,7 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
       break;
   }
   Outcome outcome = begun(request);
-  outcome.status = Status::stopped;
+  outcome.status = request.call == SegmentCall::none ? Status::not_allowed : Status::stopped;
   return {progress, outcome};
 }
 
