@@ -122,10 +122,10 @@ class Echo final : public ContainerOperation {
     if (const Status fault = state_.site.fault(target_); fault != Status::ok) return end(fault);
     if (answered_ && asked_) return end(answer_);
     if (asked_ || !state_.site.connected(target_)) return;
-    const Hub::Asked asked = hub_.ask(*this, target_, {.container = state_.site.id()},
-                                      std::span(content_).first(bytes_));
-    if (asked == Hub::Asked::never) return end(Status::lost);
-    asked_ = asked == Hub::Asked::yes;
+    const Hub::Sent asked = hub_.ask(*this, target_, {.container = state_.site.id()},
+                                     std::span(content_).first(bytes_));
+    if (asked == Hub::Sent::never) return end(Status::lost);
+    asked_ = asked == Hub::Sent::yes;
   }
   void clean_up() noexcept override { hub_.forget(*this); }
   void replied(Status status, bool, std::span<const std::byte>) noexcept override {

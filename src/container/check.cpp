@@ -197,6 +197,13 @@ bool Checker::allows_here(CheckedCall mine) {
   return false;
 }
 
+void Checker::reserve_owed() { owed_.reserve(owed_.size() + announced_ + 1); }
+
+void Checker::owe(Rank home, CheckedCall call) noexcept {
+  owed_.push_back({home, call});
+  hub_.look_again_soon();
+}
+
 std::size_t Checker::poll() {
   std::size_t done = 0;
   while (!owed_.empty()) {

@@ -97,8 +97,10 @@ class Checker {
   [[nodiscard]] bool allows_here(CheckedCall mine);
   /// Posts retractions of calls that were given up.
   std::size_t poll();
+  [[nodiscard]] remote::Progress& progress() const noexcept { return hub_.progress; }
 
  private:
+  friend class Announcement;
   friend class dunlin::ContainerOperation;
   struct Owed {
     Rank home;
@@ -112,12 +114,17 @@ class Checker {
                       call.call];
   }
 
+  /// Makes room for a retraction for each call that is announced, and one more: owe() cannot fail.
+  void reserve_owed();
+  void owe(Rank home, CheckedCall call) noexcept;
+
   Hub& hub_;
   const Site& part_;
   const CheckedCalls& calls_;
   std::string name_;
   Site site_;
   std::vector<std::uint64_t> under_way_;  // this member's calls, by home, promise and call
+  std::size_t announced_ = 0;
   std::vector<Owed> owed_;
 };
 

@@ -7,6 +7,7 @@
 #include <dunlin/container/trait.hpp>
 #include <dunlin/error.hpp>
 
+#include "container/steps.hpp"
 #include "fabric/hash.hpp"
 #include "fabric/names.hpp"
 #include "fault_injection.hpp"
@@ -141,8 +142,8 @@ void Hub::add(std::uint64_t id, Served& container) {
 
 void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
 
-Hub::Asked Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
-                    std::span<const std::byte> content) noexcept {
+Hub::Sent Hub::send_request(Rank to, MessageHead head, std::span<const std::byte> content,
+                            std::uint64_t& call) noexcept {
   if (free_calls_.empty()) {
     free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
     calls_.emplace_back();
@@ -156,23 +157,40 @@ Hub::Asked Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
   if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
   const Refusal refusal =
       fabric.send(to, options.channel, std::span(message).first(sizeof head + content.size()));
-  if (refusal == Refusal::queue_full) return Asked::later;
-  if (refusal != Refusal::none) return Asked::never;
+  if (refusal == Refusal::queue_full) return Sent::later;
+  if (refusal != Refusal::none) return Sent::never;
   free_calls_.pop_back();
-  calls_[place].op = &op;
-  op.call_ = head.call;
-  op.answered_ = false;
-  return Asked::yes;
+  call = head.call;
+  return Sent::yes;
 }
 
-void Hub::forget(ContainerOperation& op) noexcept {
-  if (op.call_ == 0) return;
-  const auto place = static_cast<std::uint32_t>(op.call_);
+void Hub::free_call(std::uint64_t& call) noexcept {
+  if (call == 0) return;
+  const auto place = static_cast<std::uint32_t>(call);
   calls_[place].op = nullptr;
+  calls_[place].asked = nullptr;
   ++calls_[place].generation;
   free_calls_.push_back(place);
-  op.call_ = 0;
+  call = 0;
 }
+
+Hub::Sent Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
+                   std::span<const std::byte> content) noexcept {
+  const Sent sent = send_request(to, head, content, op.call_);
+  if (sent != Sent::yes) return sent;
+  calls_[static_cast<std::uint32_t>(op.call_)].op = &op;
+  op.answered_ = false;
+  return sent;
+}
+
+void Hub::forget(ContainerOperation& op) noexcept { free_call(op.call_); }
+
+void Hub::ask(Asked& asked) noexcept {
+  if (send_request(asked.to_, asked.head_, asked.content_, asked.call_) == Sent::yes)
+    calls_[static_cast<std::uint32_t>(asked.call_)].asked = &asked;
+}
+
+void Hub::forget(Asked& asked) noexcept { free_call(asked.call_); }
 
 void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
   head.bytes = static_cast<std::uint32_t>(content.size());
@@ -204,6 +222,10 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
   if (place >= calls_.size()) return;
   const bool is_old = calls_[place].generation != head.call >> 32;
   if (is_old && !is_injected(FaultInjection::old_reply_is_taken)) return;
+  if (Asked* const asked = calls_[place].asked; asked != nullptr) {
+    forget(*asked);
+    return asked->replied(static_cast<Status>(head.status), head.flag != 0, content);
+  }
   ContainerOperation* const op = calls_[place].op;
   if (op == nullptr) return;
   forget(*op);

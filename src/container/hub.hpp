@@ -37,6 +37,8 @@ struct MessageHead {
 };
 static_assert(sizeof(MessageHead) == kMessageHeader);
 
+class Asked;
+
 /// A container, as the hub knows it.
 class Served {
  public:
@@ -66,11 +68,14 @@ struct Hub final : remote::Part {
   void add(std::uint64_t id, Served& container);
   void remove(std::uint64_t id) noexcept { served.erase(id); }
 
-  enum class Asked : std::uint8_t { yes, later, never };
+  enum class Sent : std::uint8_t { yes, later, never };
   /// Sends the operation's request; the answer comes to its replied(). `later`: no room now.
-  [[nodiscard]] Asked ask(ContainerOperation& op, Rank to, MessageHead head,
-                          std::span<const std::byte> content) noexcept;
+  [[nodiscard]] Sent ask(ContainerOperation& op, Rank to, MessageHead head,
+                         std::span<const std::byte> content) noexcept;
   void forget(ContainerOperation& op) noexcept;
+  /// Sends its request, if there is room.
+  void ask(Asked& asked) noexcept;
+  void forget(Asked& asked) noexcept;
   void send(Rank to, MessageHead head, std::span<const std::byte> content);
   /// By the cost model, as that target polls now.
   [[nodiscard]] Style cheaper_style(StyleChoice& choice, Call call, Situation at,
@@ -102,15 +107,31 @@ struct Hub final : remote::Part {
  private:
   struct Asking {
     ContainerOperation* op = nullptr;
+    Asked* asked = nullptr;
     std::uint32_t generation = 1;
   };
   void count_present() noexcept;
   void handle(Rank from, std::span<const std::byte> message);
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
+  [[nodiscard]] Sent send_request(Rank to, MessageHead head, std::span<const std::byte> content,
+                                  std::uint64_t& call) noexcept;
+  void free_call(std::uint64_t& call) noexcept;
 
   std::vector<Asking> calls_;
   std::vector<std::uint32_t> free_calls_;
   remote::ControlChannel channel_;
+};
+
+class Site;
+
+/// When an operation may be posted to a member's part: as long as the member has it.
+struct SiteGate {
+  const Site* site;
+  Rank to;
+  [[nodiscard]] remote::Status now() const noexcept;
+  [[nodiscard]] remote::Status refused() const noexcept { return now(); }
+  void posted() const noexcept {}
+  void taken() const noexcept {}
 };
 
 /// A container's region, and the members that have it.
@@ -120,6 +141,8 @@ class Site {
        const std::string& layout, std::uint64_t generation = 0);
   void announce() { hub_.fabric.announce(region_); }
 
+  [[nodiscard]] SiteGate gate(Rank to) const noexcept { return {this, to}; }
+  [[nodiscard]] Fabric& fabric() const noexcept { return hub_.fabric; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] RegionId region() const noexcept { return region_.id(); }
   [[nodiscard]] std::uint64_t generation() const noexcept {
@@ -146,6 +169,8 @@ class Site {
   std::vector<bool> refused_;
   Subscription subscription_;
 };
+
+inline remote::Status SiteGate::now() const noexcept { return site->fault(to); }
 
 /// Throws Error unless the name is one.
 void check_name(const std::string& kind, const std::string& name);

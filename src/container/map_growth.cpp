@@ -127,7 +127,7 @@ bool MapState::ask_room(MapOperation& op) noexcept {
   }
   MessageHead head{.container = first.site.id(), .word = op.level_ + 1U};
   head.operation = kAskRoom;
-  if (hub.ask(op, op.home_, head, std::as_bytes(std::span(&hash, 1))) == Hub::Asked::yes) {
+  if (hub.ask(op, op.home_, head, std::as_bytes(std::span(&hash, 1))) == Hub::Sent::yes) {
     op.stage_ = Stage::room_asked;
     ++op.round_trips_;
   }

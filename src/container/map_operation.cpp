@@ -202,7 +202,7 @@ bool MapState::ask(MapOperation& op) noexcept {
   head.operation = static_cast<std::uint8_t>(op.call_kind_);
   head.flag = static_cast<std::uint8_t>(op.promise_);
   const std::size_t bytes = spec.key_bytes + (takes_slot(op.call_kind_) ? spec.value_bytes : 0);
-  if (hub.ask(op, op.home_, head, std::span(op.payload_, bytes)) == Hub::Asked::yes) {
+  if (hub.ask(op, op.home_, head, std::span(op.payload_, bytes)) == Hub::Sent::yes) {
     op.stage_ = Stage::asked;
     ++op.round_trips_;
   }

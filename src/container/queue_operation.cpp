@@ -262,7 +262,7 @@ bool QueueState::ask(QueueOperation& op) noexcept {
   head.operation = op.pushes_ ? 0 : 1;
   const auto content = std::span(op.elements_ + std::size_t{op.count_} * spec.element_bytes,
                                  op.pushes_ ? std::size_t{op.asked_for_} * spec.element_bytes : 0);
-  if (hub.ask(op, spec.host, head, content) == Hub::Asked::yes) op.stage_ = Stage::asked;
+  if (hub.ask(op, spec.host, head, content) == Hub::Sent::yes) op.stage_ = Stage::asked;
   return false;
 }
 

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <dunlin/remote/protocol.hpp>
+
+#include "container/check.hpp"
+#include "container/hub.hpp"
+
+/// What the protocols of containers await (docs/remote.md): operations on a member's part, answers
+/// of members, and pauses; and the announcements of checked containers.
+namespace dunlin::container {
+
+/// Posts one operation on the part of the member that it names.
+[[nodiscard]] inline remote::Batch<1, SiteGate> post(Site& site,
+                                                     const Operation& operation) noexcept {
+  return remote::post(site.fabric(), operation, site.gate(operation.peer));
+}
+
+struct Reply {
+  remote::Status status = remote::Status::ok;
+  bool flag = false;
+  std::size_t bytes = 0;  // of the content
+};
+
+/// Asks a member by message to do something on its part of the site's container, and awaits its
+/// reply. What the reply contains comes to `into`, as far as it has room.
+class [[nodiscard]] Asked final : public remote::Waiter {
+ public:
+  Asked(Hub& hub, const Site& site, Rank to, const MessageHead& head,
+        std::span<const std::byte> content, std::span<std::byte> into) noexcept
+      : hub_(hub), site_(site), to_(to), head_(head), content_(content), into_(into) {}
+  ~Asked() { hub_.forget(*this); }
+
+  [[nodiscard]] bool ready() noexcept override {
+    if (answered_) return true;
+    if (reply_.status = site_.fault(to_); reply_.status != remote::Status::ok) return true;
+    if (!is_under_way()) hub_.ask(*this);  // if there is no room, in the next poll
+    return false;
+  }
+  [[nodiscard]] Reply result() const noexcept { return reply_; }
+
+ private:
+  friend struct Hub;
+  [[nodiscard]] bool is_under_way() const noexcept { return call_ != 0; }
+  void replied(remote::Status status, bool flag, std::span<const std::byte> content) noexcept;
+
+  Hub& hub_;
+  const Site& site_;
+  Rank to_;
+  MessageHead head_;
+  std::span<const std::byte> content_;
+  std::span<std::byte> into_;
+  std::uint64_t call_ = 0;  // names the request while it is not answered
+  bool answered_ = false;
+  Reply reply_;
+};
+
+/// The pauses between the attempts of one call: attempts at every poll would keep others, and the
+/// group that agrees on a death, from the queue to the home. Each pause is twice as long as the
+/// last one, or longer, if the attempt took long.
+class Rests {
+ public:
+  explicit Rests(Hub& hub) noexcept : hub_(hub) {}
+
+  class [[nodiscard]] Pause final : public remote::Waiter {
+   public:
+    Pause(Rests& rests, std::uint64_t end_ns) noexcept : rests_(rests), end_ns_(end_ns) {}
+    [[nodiscard]] bool ready() noexcept override {
+      rests_.ended_ns_ = rests_.hub_.fabric.now_ns();
+      if (rests_.ended_ns_ >= end_ns_) return true;
+      rests_.hub_.fabric.wake_at(end_ns_);
+      return false;
+    }
+    void result() const noexcept {}
+
+   private:
+    Rests& rests_;
+    std::uint64_t end_ns_;
+  };
+  /// A pause of up to `longest_ns`, unless the attempt took long.
+  [[nodiscard]] Pause pause(std::uint64_t longest_ns = kLongestRestNs) noexcept;
+
+ private:
+  Hub& hub_;
+  std::uint64_t pause_ns_ = 0;
+  std::uint64_t ended_ns_ = 0;  // when the last pause ended; 0: there was none
+};
+
+/// A call's announcement at its home (CON-C1 to CON-C3); its destructor retracts it, if that has
+/// not been done.
+class Announcement {
+ public:
+  /// `checker` is null for a container whose promises are not checked.
+  Announcement(Checker* checker, Rank home, CheckedCall call) noexcept
+      : checker_(checker), home_(home), call_(call) {}
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+  ~Announcement() {
+    if (stands_) checker_->owe(home_, call_);
+    set_standing(false);
+  }
+
+  [[nodiscard]] bool needed() const noexcept { return checker_ != nullptr; }
+  /// Announces the call, and looks at those of others: `ok` if it may touch the part. Requires
+  /// needed(), as does retract().
+  [[nodiscard]] remote::Protocol<remote::Status> make();
+  /// Retracts the call, whose result is `result`.
+  [[nodiscard]] remote::Protocol<remote::Status> retract(remote::Status result);
+
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return checker_->progress(); }
+
+ private:
+  /// Notes at the moment of posting whether the announcement stands.
+  struct Gate : SiteGate {
+    Announcement* announcement;
+    bool stands;
+    void posted() const noexcept { announcement->set_standing(stands); }
+  };
+  void set_standing(bool stands) noexcept {
+    if (stands_ == stands) return;
+    stands_ = stands;
+    const std::uint64_t one = stands ? 1 : UINT64_MAX;
+    checker_->count_of(home_, call_) += one;
+    checker_->announced_ += one;
+  }
+
+  Checker* checker_;
+  Rank home_;
+  CheckedCall call_;
+  bool stands_ = false;
+};
+
+}  // namespace dunlin::container
