@@ -146,7 +146,7 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
   ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return {.status = remote::Status::broken_promise};
-  return state_->local(call, promise, payload);
+  return state_->local(state_->self, call, promise, payload);
 }
 
 MapUse MapCore::local_use() const noexcept {

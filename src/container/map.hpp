@@ -168,9 +168,15 @@ struct MapState final : Served {
                                                         std::uint64_t seen, std::uint8_t serial,
                                                         std::uint16_t fingerprint) const noexcept;
 
-  // --- in own memory: map_local.cpp --------------------------------------------------------------
-  /// The whole call; `payload` is key and value.
-  [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
+  // --- in mapped memory: map_local.cpp -----------------------------------------------------------
+  /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
+  /// this does not. `payload` is key and value. Requires that promises are not checked, or that the
+  /// call is announced.
+  [[nodiscard]] std::optional<MapApplied> at_once(Rank home, MapCall call, Promise promise,
+                                                  Style style, std::byte* payload) noexcept;
+  [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
+  [[nodiscard]] MapApplied local(Rank home, MapCall call, Promise promise,
+                                 std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                      std::uint16_t fingerprint, std::byte* payload) noexcept;
   void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;

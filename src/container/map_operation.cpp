@@ -134,15 +134,13 @@ bool MapState::step(MapOperation& op) noexcept {
 
 /// Directly in own memory, by message, or one-sided.
 bool MapState::choose(MapOperation& op) noexcept {
+  if (const auto applied = at_once(op.home_, op.call_kind_, op.promise_, op.style_, op.payload_)) {
+    op.found_ = applied->found;
+    op.finish(applied->status);
+    return false;
+  }
   if (op.home_ == self && (op.call_kind_ == MapCall::find || writes_directly(op.promise_))) {
-    const MapApplied result = local(op.call_kind_, op.promise_, op.payload_);
-    if (result.again) {
-      hub.look_again_soon();
-      return false;
-    }
-    ++counters.local;
-    op.found_ = result.found;
-    op.finish(result.status);
+    hub.look_again_soon();
     return false;
   }
   if (const Status fault = first.site.fault(op.home_); fault != Status::ok) {

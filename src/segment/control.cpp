@@ -19,15 +19,14 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
   switch (request.call) {
     case SegmentCall::get:
     case SegmentCall::put:
-      if (is_done_at_once(request)) {
-        ++counter_of(request.call);
-        Outcome outcome = begun(request);
-        outcome.status = Status::ok;
-        return {progress, outcome};
-      }
-      return run(request.call == SegmentCall::get ? get(request) : put(request));
     case SegmentCall::lock:
-      return run(lock(request));
+      if (const auto outcome = at_once(request)) {
+        ++counter_of(request.call);
+        return {progress, *outcome};
+      }
+      return run(request.call == SegmentCall::get   ? get(request)
+                 : request.call == SegmentCall::put ? put(request)
+                                                    : lock(request));
     case SegmentCall::unlock:
       if (progress.was_stopped()) break;
       return {progress, unlock(request)};

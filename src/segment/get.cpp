@@ -127,25 +127,6 @@ Status SegmentState::judge(Transfer& one, Status status) const noexcept {
 
 // --- gets ----------------------------------------------------------------------------------------
 
-bool SegmentState::is_done_at_once(const SegmentRequest& request) noexcept {
-  if (!fabric.properties().reads_are_loads || progress.was_stopped()) return false;
-  const KnownSegment* const segment = known(request.key);
-  if (segment == nullptr || segment->coherence != Coherence::null || segment->lost ||
-      segment->closing || segment->lock.valid() || fault_of(request, *segment) != Status::ok)
-    return false;  // whatever is wrong, the protocol tells
-  const std::uint64_t at = segment->offset + kDataOffset + request.offset;
-  Completion done;
-  const Operation one =
-      request.call == SegmentCall::get
-          ? dunlin::read(segment->primary, pool.id(), at, request.memory, request.bytes)
-                .notify(done)
-          : dunlin::write(segment->primary, pool.id(), at, request.memory, request.bytes)
-                .notify(done, Notify::remotely);
-  if (!fabric.post(one).all()) return false;
-  if (!done.finished()) fabric.abandon(done);  // once more, then
-  return done.finished() && !done.failed();
-}
-
 Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   Transfer one(*this, request);
   Status status = enter(one);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -236,9 +237,16 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// Begins a call on the segment, if this process knows it; `unknown`: it is resolved first.
   [[nodiscard]] remote::Status enter(Transfer& one) noexcept;
 
+  // --- in mapped memory: at_once.cpp -------------------------------------------------------------
+  /// The outcome of a get, put or lock, if its segment is mapped here, and nothing is in its way.
+  [[nodiscard]] std::optional<Outcome> at_once(const SegmentRequest& request) noexcept;
+  /// `under_way`: it has changed nothing, and the protocol does it.
+  [[nodiscard]] remote::Status get_at_once(const SegmentRequest& request, KnownSegment& segment,
+                                           const std::byte* block, Outcome& outcome) noexcept;
+  [[nodiscard]] remote::Status put_at_once(const SegmentRequest& request, KnownSegment& segment,
+                                           std::byte* block, Outcome& outcome) noexcept;
+
   // --- gets and puts: get.cpp, put.cpp -----------------------------------------------------------
-  /// Whether a get or put was one operation that has ended: under null, with one copy.
-  [[nodiscard]] bool is_done_at_once(const SegmentRequest& request) noexcept;
   remote::Protocol<Outcome> get(SegmentRequest request);
   remote::Protocol<Outcome> put(SegmentRequest request);
   /// Writes to one copy, or to two, once the lock is held.
