@@ -139,7 +139,8 @@ struct CostlyWorld {
     profile.jitter = 0;
     return profile;
   }
-  void end(remote::InFlight& call) {
+  template <class Kind>
+  void end(Kind& call) {
     EXPECT_TRUE(world.run_until([&] { return call.finished(); }, 1'000'000'000));
   }
 
