@@ -291,6 +291,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
   if (is_injected(FaultInjection::dead_claim_stays)) return;
   const auto mend = [&](word::State to) {
+    reserve_mends();
     mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});
   };
   switch (word::state_of(seen)) {

@@ -73,11 +73,16 @@ void ValuePool::check(const MapSpec& spec) {
 }
 
 ValuePool::ValuePool(MapState& map)
-    : map_(map), slabs_(map.hub.progress, options_of(map.spec)), rank_(map.self) {
+    : map_(map),
+      slabs_(map.hub.progress, options_of(map.spec)),
+      rank_(map.self),
+      protocols_(map.hub.progress) {
   map_.hub.progress.add(*this);
 }
 
 ValuePool::~ValuePool() { map_.hub.progress.remove(*this); }
+
+remote::Progress& ValuePool::its_progress() const noexcept { return map_.hub.progress; }
 
 bool ValuePool::is_sound(const ValueReference& reference) const noexcept {
   if (reference.bytes <= kReferenceBytes || reference.bytes > map_.spec.longest_value) return false;
@@ -93,11 +98,6 @@ void ValuePool::free(Rank home, const ValueReference& reference) noexcept {
 void ValuePool::free(remote::SlabBlock block) noexcept {
   if (map_.hub.fabric.post(slabs_.free(block)).all()) return;
   to_free_.push_back(block);
-  map_.hub.look_again_soon();
-}
-
-void ValuePool::adopt(std::unique_ptr<PooledCall, PooledCallDeleter> call) noexcept {
-  adopted_.push_back(std::move(call));
   map_.hub.look_again_soon();
 }
 
@@ -135,15 +135,7 @@ std::size_t ValuePool::poll_part() {
     to_free_.pop_back();
     ++done;
   }
-  for (std::size_t i = 0; i < adopted_.size();) {
-    if (adopted_[i]->step() == remote::Status::under_way) {
-      ++i;
-      continue;
-    }
-    std::swap(adopted_[i], adopted_.back());
-    adopted_.pop_back();
-    ++done;
-  }
+  done += protocols_.advance(map_.hub.progress.was_stopped());
   return done;
 }
 
