@@ -119,6 +119,12 @@ class Announcement {
   struct Gate : SiteGate {
     Announcement* announcement;
     bool stands;
+    /// A member whose part is refused may have no records.
+    [[nodiscard]] remote::Status now() const noexcept {
+      const remote::Status fault = announcement->checker_->part_.fault(to);
+      return fault != remote::Status::ok ? fault : SiteGate::now();
+    }
+    [[nodiscard]] remote::Status refused() const noexcept { return now(); }
     void posted() const noexcept { announcement->set_standing(stands); }
   };
   void set_standing(bool stands) noexcept {
