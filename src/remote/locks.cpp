@@ -169,7 +169,10 @@ void Locks::State::reset_words(std::uint32_t index) noexcept {
 
 void Locks::State::free(std::uint32_t index) noexcept {
   nodes[index].word = 0;
-  active.erase(std::find(active.begin(), active.end(), index));
+  if (active.back() == index)  // as with a lock that is held for one call
+    active.pop_back();
+  else
+    active.erase(std::find(active.begin(), active.end(), index));
   free_nodes.push_back(index);
 }
 
