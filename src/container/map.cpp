@@ -146,7 +146,7 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
   ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return {.status = remote::Status::broken_promise};
-  return state_->local(call, promise, payload);
+  return state_->local(state_->self, call, promise, payload);
 }
 
 MapUse MapCore::local_use() const noexcept {
@@ -184,7 +184,7 @@ void MapCore::for_each_local(
         if (!is_whole(map.shape, image.data())) continue;
         decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
         value = in_slot;
-        whole = map.values == nullptr || map.values->resolve(block, value);
+        whole = map.values == nullptr || map.values->resolve(map.self, block, value);
       }
       if (whole) see(payload.data(), value);
     }

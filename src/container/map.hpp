@@ -189,10 +189,9 @@ struct MapState final : Served {
 
   // --- calls: map_call.cpp -----------------------------------------------------------------------
   /// As MapCore::at_once.
-  [[nodiscard]] std::optional<MapApplied> at_once(MapCall call, Promise promise,
-                                                  std::byte* payload) noexcept;
+  [[nodiscard]] std::optional<MapApplied> begin(MapCall call, Promise promise, Style style,
+                                                std::byte* payload) noexcept;
   Protocol<MapResult> run(MapRequest one);
-  Protocol<Status> in_own_part(MapRequest& one);
   Protocol<Status> by_message(MapRequest& one);
   Protocol<Status> one_sided(MapRequest& one);
   /// Claims and writes the slot, whose word is `seen`; `busy`: it has another word.
@@ -203,9 +202,6 @@ struct MapState final : Served {
   void use_former(MapRequest& one, const std::byte* slot) const noexcept;
   [[nodiscard]] std::uint32_t slots_to_read(const MapRequest& one, const Probe& at) const noexcept;
   [[nodiscard]] Style style_of(const MapRequest& one) noexcept;
-  [[nodiscard]] bool is_for_own_part(Rank home, MapCall call, Promise promise) const noexcept {
-    return home == self && (call == MapCall::find || writes_directly(promise));
-  }
   [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept {
     return scale(static_cast<std::uint32_t>(hash >> 32), members);
   }
@@ -251,9 +247,15 @@ struct MapState final : Served {
                                                         std::uint64_t seen, std::uint8_t serial,
                                                         std::uint16_t fingerprint) const noexcept;
 
-  // --- in own memory: map_local.cpp --------------------------------------------------------------
-  /// The whole call; `payload` is key and value.
-  [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
+  // --- in mapped memory: map_local.cpp -----------------------------------------------------------
+  /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
+  /// this does not. `payload` is key and value. Requires that promises are not checked, or that the
+  /// call is announced.
+  [[nodiscard]] std::optional<MapApplied> at_once(Rank home, MapCall call, Promise promise,
+                                                  Style style, std::byte* payload) noexcept;
+  [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
+  [[nodiscard]] MapApplied local(Rank home, MapCall call, Promise promise,
+                                 std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                      std::uint16_t fingerprint, std::byte* payload) noexcept;
   void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;

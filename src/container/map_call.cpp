@@ -110,21 +110,17 @@ void MapState::reserve_mends() {
 
 // --- the way of a call ---------------------------------------------------------------------------
 
-std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise,
+std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise, Style style,
                                            std::byte* payload) noexcept {
-  return state_->at_once(call, promise, payload);
+  return state_->begin(call, promise, style, payload);
 }
 
-std::optional<MapApplied> MapState::at_once(MapCall call, Promise promise,
-                                            std::byte* payload) noexcept {
+std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style style,
+                                          std::byte* payload) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
-  const Rank home = home_of(hash_of(payload, spec.key_bytes));
-  if (checker != nullptr || !is_for_own_part(home, call, promise)) return std::nullopt;
-  const MapApplied result = local(call, promise, payload);
-  if (result.again) return std::nullopt;
-  ++counters.local;
-  return result;
+  if (checker != nullptr) return std::nullopt;
+  return at_once(home_of(hash_of(payload, spec.key_bytes)), call, promise, style, payload);
 }
 
 Protocol<MapResult> MapCore::run(MapCall call, Promise promise, Style style,
@@ -132,16 +128,24 @@ Protocol<MapResult> MapCore::run(MapCall call, Promise promise, Style style,
   return state_->run(MapRequest(*state_, call, promise, style, payload));
 }
 
-/// Directly in own memory, by message, or one-sided; of a checked map between the announcement and
-/// its retraction (CON-C1).
+/// Directly in mapped memory, by message, or one-sided; of a checked map between the announcement
+/// and its retraction (CON-C1).
 Protocol<MapResult> MapState::run(MapRequest one) {
   if (one.memory.data() == nullptr) co_return MapResult{Status::no_memory};
   Announcement mine(checker.get(), one.home, {checked_call(one.call), one.promise});
   Status status = Status::ok;
   if (mine.needed()) status = co_await mine.make();
   if (status != Status::ok) co_return MapResult{status};
-  if (is_for_own_part(one.home, one.call, one.promise)) {
-    status = co_await in_own_part(one);
+  const bool is_own =
+      one.home == self && (one.call == MapCall::find || writes_directly(one.promise));
+  auto applied = at_once(one.home, one.call, one.promise, one.style, one.payload);
+  while (!applied && is_own) {
+    co_await Soon(hub);
+    applied = at_once(self, one.call, one.promise, one.style, one.payload);
+  }
+  if (applied) {
+    one.found = applied->found;
+    status = applied->status;
   } else if (status = first.site.fault(one.home); status != Status::ok) {
     // there is nothing to do
   } else if (one.home != self && style_of(one) == Style::message) {
@@ -153,18 +157,6 @@ Protocol<MapResult> MapState::run(MapRequest one) {
   }
   if (mine.needed()) status = co_await mine.retract(status);
   co_return one.ended(status);
-}
-
-Protocol<Status> MapState::in_own_part(MapRequest& one) {
-  for (;;) {
-    const MapApplied result = local(one.call, one.promise, one.payload);
-    one.found = result.found;
-    if (!result.again) {
-      ++counters.local;
-      co_return result.status;
-    }
-    co_await Soon(hub);
-  }
 }
 
 Style MapState::style_of(const MapRequest& one) noexcept {

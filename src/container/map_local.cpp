@@ -5,7 +5,8 @@
 
 #include "container/map.hpp"
 
-/// Calls on the own part of a map: those of this process, and those that come by message.
+/// Calls on a part whose memory is mapped here: the own part, for this process and for those that
+/// ask by message; and on shm the parts of others.
 namespace dunlin::container {
 
 using remote::Status;
@@ -15,15 +16,45 @@ bool MapState::writes_directly(Promise promise) const noexcept {
   return coherent || spec.style == Style::message || promise == Promise::local;
 }
 
-MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) noexcept {
+/// The table's memory at that member; null if it is not mapped here.
+std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
+  if (home == self) return of.site.memory();
+  const std::span<std::byte> there = hub.fabric.reach(home, of.site.region());
+  return there.size() >= offset_of(of.slots) ? there.data() : nullptr;
+}
+
+std::optional<MapApplied> MapState::at_once(Rank home, MapCall call, Promise promise, Style style,
+                                            std::byte* payload) noexcept {
+  if (home == self) {
+    if (call != MapCall::find && !writes_directly(promise)) return {};
+    const MapApplied applied = local(self, call, promise, payload);
+    if (applied.again) return {};
+    ++counters.local;
+    return applied;
+  }
+  const Style wanted = style != Style::automatic ? style : spec.style;
+  const bool by_message =
+      wanted == Style::message || (spec.style == Style::message && call != MapCall::find);
+  if (by_message || !coherent || first.site.fault(home) != Status::ok) return {};
+  const MapApplied applied =
+      local(home, call, promise == Promise::local ? Promise::both : promise, payload);
+  if (applied.again) return {};
+  if (call != MapCall::find) hub.fabric.ring(home);
+  ++counters.one_sided;
+  return applied;
+}
+
+MapApplied MapState::local(Rank home, MapCall call, Promise promise, std::byte* payload) noexcept {
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
+    std::byte* const memory = mapped(*of, home);
+    if (memory == nullptr) return {.again = true};
     std::uint32_t slot = of->first_slot(hash);
     for (std::uint32_t probed = 0; probed < of->window; ++probed) {
       // Most slots are others', and one word says so.
-      std::byte* const at = own(*of, slot);
+      std::byte* const at = memory + offset_of(slot);
       const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(at));
       const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
                                         word::state_of(seen) == word::voided);
@@ -39,7 +70,16 @@ MapApplied MapState::local(MapCall call, Promise promise, std::byte* payload) no
       }
       slot = slot + 1 < of->slots ? slot + 1 : 0;
     }
-    if (level == tables()) return passed_all(call, promise, hash, payload);
+    if (home != self) {  // CON-G2: the count is read after the windows
+      const std::byte* const count = mapped(first, home);
+      if (count == nullptr) return {.again = true};
+      if (sizes.size() > 1)
+        learn_tables(home, memory::load(*reinterpret_cast<const std::uint64_t*>(count)));
+      if (level == known[home] && !takes_slot(call)) return {.status = Status::ok};
+      if (level == known[home] || level == tables()) return {.again = true};
+    } else if (level == tables()) {
+      return passed_all(call, promise, hash, payload);
+    }
     of = &table(level);
   }
 }
@@ -128,7 +168,7 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   std::memcpy(payload.data(), content.data(), content.size());
   const auto promise = static_cast<Promise>(head.flag);
   const MapApplied result =
-      local(call, promise == Promise::local ? Promise::both : promise, payload.data());
+      local(self, call, promise == Promise::local ? Promise::both : promise, payload.data());
   const bool again = result.again;
   reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
   reply.flag = result.found ? 1 : 0;

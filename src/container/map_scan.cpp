@@ -231,7 +231,7 @@ Protocol<Status> MapScan::read_values() {
   if (home_ == map_.self) {
     for (const std::uint32_t place : all.wanted)
       static_cast<void>(
-          all.pool.fetch_own(all.values[place].reference, all.at(all.values[place])));
+          all.pool.fetch(home_, all.values[place].reference, all.at(all.values[place])));
   } else {
     BlockReads reads(map_.first.site, home_, all);
     const Status status = co_await reads;

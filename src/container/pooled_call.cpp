@@ -84,10 +84,10 @@ bool ValuePool::put_inline(std::span<const std::byte> value, std::byte* cell) co
 
 // --- the way of a call ---------------------------------------------------------------------------
 
-std::optional<PooledResult> MapCore::at_once_pooled(MapCall call, Promise promise,
+std::optional<PooledResult> MapCore::at_once_pooled(MapCall call, Promise promise, Style style,
                                                     std::byte* payload,
                                                     std::span<const std::byte> value) {
-  return state_->values->at_once(call, promise, payload, value);
+  return state_->values->at_once(call, promise, style, payload, value);
 }
 
 Protocol<PooledResult> MapCore::run_pooled(MapCall call, Promise promise, Style style,
@@ -96,21 +96,23 @@ Protocol<PooledResult> MapCore::run_pooled(MapCall call, Promise promise, Style 
   return state_->values->run(call, promise, style, key, value);
 }
 
-std::optional<PooledResult> ValuePool::at_once(MapCall call, Promise promise, std::byte* payload,
+std::optional<PooledResult> ValuePool::at_once(MapCall call, Promise promise, Style style,
+                                               std::byte* payload,
                                                std::span<const std::byte> value) {
   std::byte* const cell = payload + map_.spec.key_bytes;
   if (takes_slot(call) && !put_inline(value, cell)) return std::nullopt;
   reserve_frees();
-  const auto done = map_.at_once(core_call(call), promise, payload);
+  const auto done = map_.begin(core_call(call), promise, style, payload);
   if (!done) return std::nullopt;
   PooledResult result{.status = done->status, .found = done->found};
   if (!done->found) return result;
+  const Rank home = map_.home_of(hash_of(payload, map_.spec.key_bytes));
   if (needs_pool(core_call(call))) {
-    if (const auto former = reference_in(cell)) free(map_.self, *former);
+    if (const auto former = reference_in(cell)) free(home, *former);
     return result;
   }
   std::span<const std::byte> content(cell, map_.spec.value_bytes);
-  if (!resolve(result.value, content)) return std::nullopt;
+  if (!resolve(home, result.value, content)) return std::nullopt;
   if (content.data() != result.value.data()) result.value.assign(content.begin(), content.end());
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <dunlin/container/queue_core.hpp>
@@ -73,14 +74,21 @@ struct QueueState final : Served {
   void delist(QueueOperation& op) noexcept;
   [[nodiscard]] Reservation* free_reservation();
 
-  // --- at the host: queue_local.cpp --------------------------------------------------------------
+  // --- in mapped memory, and at the host: queue_local.cpp ----------------------------------------
   struct Local {
     enum class Way : std::uint8_t { done, again } way = Way::done;
     remote::Status status = remote::Status::ok;
     std::uint32_t count = 0;
   };
-  [[nodiscard]] Local local_push(const std::byte* elements, std::uint32_t count) noexcept;
-  [[nodiscard]] Local local_pop(std::byte* elements, std::uint32_t most) noexcept;
+  /// The whole call, if the queue is mapped here, and nothing is in its way: the protocol does what
+  /// this does not. Requires that promises are not checked, or that the call is announced.
+  [[nodiscard]] std::optional<Local> at_once(bool pushes, std::byte* elements, std::uint32_t count,
+                                             Promise promise, Style style) noexcept;
+  /// The queue's memory, if the call may use it directly; else null.
+  [[nodiscard]] std::byte* mapped(Promise promise, Style style) const noexcept;
+  [[nodiscard]] Local local_push(std::byte* queue, const std::byte* elements,
+                                 std::uint32_t count) noexcept;
+  [[nodiscard]] Local local_pop(std::byte* queue, std::byte* elements, std::uint32_t most) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);

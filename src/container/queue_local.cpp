@@ -7,7 +7,8 @@
 
 #include "container/queue.hpp"
 
-/// A queue at its host: making it, the host's own calls, and those that come by message.
+/// A queue at its host; calls where its memory is mapped, as at the host and on shm; and those that
+/// come by message.
 namespace dunlin::container {
 
 using remote::Status;
@@ -40,6 +41,10 @@ std::string layout_of(const QueueSpec& spec) {
 
 constexpr CheckedCalls kQueueCalls{
     .kind = "queue", .names = {"push", "pop"}, .writes = {true, false}};
+
+std::uint64_t& word_of(std::byte* queue, std::uint64_t offset) noexcept {
+  return *reinterpret_cast<std::uint64_t*>(queue + offset);
+}
 
 std::size_t bytes_of(const QueueSpec& spec, bool at_host) {
   const std::size_t slots = at_host ? spec.capacity : 0;
@@ -84,34 +89,57 @@ std::uint64_t QueueState::size() noexcept {
   return seen_size();
 }
 
-// --- the host's own calls ------------------------------------------------------------------------
+// --- calls in mapped memory ----------------------------------------------------------------------
 
 bool QueueState::works_directly(Promise promise) const noexcept {
   return is_host() && (coherent || spec.style == Style::message || promise == Promise::local);
 }
 
-QueueState::Local QueueState::local_push(const std::byte* elements, std::uint32_t count) noexcept {
-  const std::uint64_t tail = memory::load(own_word(kTailOffset));
-  const std::uint64_t head = memory::load(own_word(kHeadOffset));
+std::byte* QueueState::mapped(Promise promise, Style style) const noexcept {
+  if (is_host()) return works_directly(promise) ? site.memory() : nullptr;
+  const bool by_message = (style != Style::automatic ? style : spec.style) == Style::message ||
+                          spec.style == Style::message;
+  if (by_message || !coherent || site.fault(spec.host) != Status::ok) return nullptr;
+  const std::span<std::byte> there = hub.fabric.reach(spec.host, site.region());
+  return there.size() >= bytes_of(spec, true) ? there.data() : nullptr;
+}
+
+std::optional<QueueState::Local> QueueState::at_once(bool pushes, std::byte* elements,
+                                                     std::uint32_t count, Promise promise,
+                                                     Style style) noexcept {
+  std::byte* const queue = mapped(promise, style);
+  if (queue == nullptr) return {};
+  const Local done =
+      pushes ? local_push(queue, elements, count) : local_pop(queue, elements, count);
+  if (done.way == Local::Way::again) return {};
+  if (!is_host() && done.status == Status::ok) hub.fabric.ring(spec.host);
+  return done;
+}
+
+QueueState::Local QueueState::local_push(std::byte* queue, const std::byte* elements,
+                                         std::uint32_t count) noexcept {
+  const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
+  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   if (tail + count > head + spec.capacity) return {.status = Status::full};
-  if (memory::compare_swap(&own_word(kTailOffset), tail, tail + count) != tail)
+  if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail)
     return {.way = Local::Way::again};
   for (std::uint32_t i = 0; i < count; ++i) {
     encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
-    memory::place(site.memory() + offset_of(tail + i), image.data(), image.size());
+    memory::place(queue + offset_of(tail + i), image.data(), image.size());
   }
   return {.count = count};
 }
 
-QueueState::Local QueueState::local_pop(std::byte* elements, std::uint32_t most) noexcept {
-  const std::uint64_t head = memory::load(own_word(kHeadOffset));
+QueueState::Local QueueState::local_pop(std::byte* queue, std::byte* elements,
+                                        std::uint32_t most) noexcept {
+  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   std::uint32_t count = 0;
   while (count < most) {
-    memory::fetch(image.data(), site.memory() + offset_of(head + count), image.size());
+    memory::fetch(image.data(), queue + offset_of(head + count), image.size());
     const std::uint64_t stamp = head + count + 1;
     if (!is_whole(shape, image.data())) break;
     if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
-      static_cast<void>(memory::compare_swap(&own_word(kHeadOffset), head, head + 1));
+      static_cast<void>(memory::compare_swap(queue + kHeadOffset, head, head + 1));
       return {.way = Local::Way::again};
     }
     if (word_at(image.data()) != stamp) break;
@@ -120,10 +148,10 @@ QueueState::Local QueueState::local_pop(std::byte* elements, std::uint32_t most)
     ++count;
   }
   if (count == 0) {
-    const bool is_empty = memory::load(own_word(kTailOffset)) == head;
+    const bool is_empty = memory::load(word_of(queue, kTailOffset)) == head;
     return is_empty ? Local{.status = Status::empty} : Local{.way = Local::Way::again};
   }
-  if (memory::compare_swap(&own_word(kHeadOffset), head, head + count) != head)
+  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head)
     return {.way = Local::Way::again};
   return {.count = count};
 }
@@ -162,8 +190,8 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
   ++counters.served;
   const auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
-  const Local result =
-      pushes ? local_push(content.data(), count) : local_pop(elements.data(), count);
+  const Local result = pushes ? local_push(site.memory(), content.data(), count)
+                              : local_pop(site.memory(), elements.data(), count);
   const bool again = result.way == Local::Way::again;
   reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
   hub.send(from, reply, std::span(elements).first(pushes ? 0 : result.count * bytes));

@@ -201,19 +201,17 @@ bool QueueState::choose(QueueOperation& op) noexcept {
     op.finish(op.wanted_ == 0 ? Status::ok : Status::out_of_range);
     return false;
   }
-  if (works_directly(op.promise_)) {
-    const Local result =
-        op.pushes_ ? local_push(op.elements_, op.wanted_) : local_pop(op.elements_, op.wanted_);
-    if (result.way == Local::Way::again) {
-      hub.look_again_soon();
-      return false;
-    }
-    count(op, counters.local);
-    op.count_ = result.count;
-    if (result.status == Status::full || result.status == Status::empty)
-      find_none(op, result.status, Stage::choose);
+  if (const auto done = at_once(op.pushes_, op.elements_, op.wanted_, op.promise_, op.style_)) {
+    count(op, is_host() ? counters.local : counters.one_sided);
+    op.count_ = done->count;
+    if (done->status == Status::full || done->status == Status::empty)
+      find_none(op, done->status, Stage::choose);
     else
-      op.finish(result.status);
+      op.finish(done->status);
+    return false;
+  }
+  if (works_directly(op.promise_)) {
+    hub.look_again_soon();
     return false;
   }
   if (fails(op)) return false;

@@ -101,13 +101,18 @@ void ValuePool::free(remote::SlabBlock block) noexcept {
   map_.hub.look_again_soon();
 }
 
-bool ValuePool::fetch_own(const ValueReference& reference, std::byte* image) const noexcept {
-  memory::fetch(image, slabs_.own_memory().data() + reference.offset,
-                block_shape(reference.bytes).slot_bytes);
+bool ValuePool::fetch(Rank home, const ValueReference& reference,
+                      std::byte* image) const noexcept {
+  const std::size_t bytes = block_shape(reference.bytes).slot_bytes;
+  const std::span<const std::byte> memory =
+      home == rank_ ? slabs_.own_memory() : map_.hub.fabric.reach(home, slabs_.region());
+  if (memory.size() < reference.offset + bytes) return false;
+  memory::fetch(image, memory.data() + reference.offset, bytes);
   return is_block_of(reference, image);
 }
 
-bool ValuePool::resolve(std::vector<std::byte>& room, std::span<const std::byte>& value) const {
+bool ValuePool::resolve(Rank home, std::vector<std::byte>& room,
+                        std::span<const std::byte>& value) const {
   const auto reference = reference_in(value.data());
   if (!reference) {
     value = value_in(value.data(), static_cast<std::uint32_t>(value.size()));
@@ -117,7 +122,7 @@ bool ValuePool::resolve(std::vector<std::byte>& room, std::span<const std::byte>
   const SlotShape shape = block_shape(reference->bytes);
   std::vector<CacheLine> image(shape.lines);
   std::byte* const to = std::as_writable_bytes(std::span(image)).data();
-  if (!fetch_own(*reference, to)) return false;
+  if (!fetch(home, *reference, to)) return false;
   room.resize(reference->bytes);
   decode(shape, to, 0, reference->bytes, room.data());
   value = room;

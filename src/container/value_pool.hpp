@@ -83,7 +83,7 @@ class ValuePool final : public remote::Part {
   remote::Protocol<PooledResult> run(MapCall call, Promise promise, Style style,
                                      const std::byte* key, std::span<const std::byte> value);
   /// As MapCore::at_once_pooled.
-  [[nodiscard]] std::optional<PooledResult> at_once(MapCall call, Promise promise,
+  [[nodiscard]] std::optional<PooledResult> at_once(MapCall call, Promise promise, Style style,
                                                     std::byte* payload,
                                                     std::span<const std::byte> value);
   [[nodiscard]] remote::Progress& its_progress() const noexcept;
@@ -91,11 +91,13 @@ class ValuePool final : public remote::Part {
   /// Frees a block that no slot refers to any more (CON-V5), now or in a later poll.
   void free(Rank home, const ValueReference& reference) noexcept;
   void free(remote::SlabBlock block) noexcept;
-  /// Reads a block of the own part, with its stamps; whether it is the reference's.
-  [[nodiscard]] bool fetch_own(const ValueReference& reference, std::byte* image) const noexcept;
-  /// The value of a cell of the own part; `room` is for one that lies in a block. False if that
+  /// Reads a block in mapped memory, with its stamps; whether it is the reference's.
+  [[nodiscard]] bool fetch(Rank home, const ValueReference& reference,
+                           std::byte* image) const noexcept;
+  /// The value of a cell in mapped memory; `room` is for one that lies in a block. False if that
   /// block has been used anew since.
-  [[nodiscard]] bool resolve(std::vector<std::byte>& room, std::span<const std::byte>& value) const;
+  [[nodiscard]] bool resolve(Rank home, std::vector<std::byte>& room,
+                             std::span<const std::byte>& value) const;
 
   std::size_t poll_part() override;
   void members_changed() override {}

@@ -255,13 +255,13 @@ class HashMap {
                                               : std::span<const std::byte>();
         if (!fits || content.size() > core_.spec().longest_value)
           return {progress, Found<V>(remote::Status::too_long)};
-        if (auto done = core_.at_once_pooled(call, promise, payload.data(), content))
+        if (auto done = core_.at_once_pooled(call, promise, style, payload.data(), content))
           return {progress, Found<V>(std::move(*done))};
         return {progress, core_.run_pooled(call, promise, style, payload.data(), content)};
       }
     if (fits && value != nullptr) fits = container::pack(*value, cell, value_bytes);
     if (!fits) return {progress, Found<V>(remote::Status::too_long)};
-    if (const auto done = core_.at_once(call, promise, payload.data()))
+    if (const auto done = core_.at_once(call, promise, style, payload.data()))
       return {progress, Found<V>(*done, {cell, container::has_value(call, done->found) ? value_bytes : 0})};
     return {progress, core_.run(call, promise, style, payload.data())};
   }

@@ -122,16 +122,16 @@ class MapCore {
   /// Whether apply() is possible although calls of others on this part may be under way, as
   /// `promise` says.
   [[nodiscard]] bool applies(Promise promise) const noexcept;
-  /// Executes a call that needs no round trip and meets no other one; nothing if it is none of
-  /// these. `payload` is the key and, behind it, the value that is written or found.
-  [[nodiscard]] std::optional<MapApplied> at_once(MapCall call, Promise promise,
+  /// Executes a call in mapped memory that meets nothing unusual; else nothing: the protocol does
+  /// it. `payload` is the key and, behind it, the value that is written or found.
+  [[nodiscard]] std::optional<MapApplied> at_once(MapCall call, Promise promise, Style style,
                                                   std::byte* payload) noexcept;
   /// The protocol of any call; copies the payload when it begins.
   [[nodiscard]] remote::Protocol<MapResult> run(MapCall call, Promise promise, Style style,
                                                 const std::byte* payload);
   // The same for maps with a pool; the payload is the key, and has room for a slot's value.
   [[nodiscard]] std::optional<PooledResult> at_once_pooled(MapCall call, Promise promise,
-                                                           std::byte* payload,
+                                                           Style style, std::byte* payload,
                                                            std::span<const std::byte> value);
   [[nodiscard]] remote::Protocol<PooledResult> run_pooled(MapCall call, Promise promise, Style style,
                                                           const std::byte* key,
