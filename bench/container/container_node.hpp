@@ -45,13 +45,16 @@ void begin_map_call(HashMap<std::uint64_t, Value>& map,
                     Styles... style) {
   switch (call) {
     case Call::insert:
-      return map.insert(operation, key, value, promise, style...);
+      operation = map.insert(key, value, promise, style...);
+      return;
     case Call::assign:
-      return map.assign(operation, key, value, promise, style...);
+      operation = map.assign(key, value, promise, style...);
+      return;
     case Call::erase:
-      return map.erase(operation, key, promise, style...);
+      operation = map.erase(key, promise, style...);
+      return;
     default:
-      return map.find(operation, key, promise, style...);
+      operation = map.find(key, promise, style...);
   }
 }
 
@@ -131,7 +134,8 @@ inline std::vector<std::uint64_t> keys_of_holder(const BenchMap& map, std::size_
 }
 
 /// Waits for an operation that is under way, or has ended; throws Error if it ends badly.
-inline void demand(ContainerOperation& operation) {
+template <class Operation>
+void demand(Operation& operation) {
   const remote::Status status = operation.wait();
   if (status != remote::Status::ok)
     throw Error("bench: a call ended: " + std::string(remote::describe(status)));

@@ -112,8 +112,7 @@ SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting
     : containers_(fabric),
       words_(fabric.allocate({.name = "bare", .bytes = kBareBytes})),
       map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}),
-      step_(containers_.progress()),
-      map_call_(map_.operation()) {
+      step_(containers_.progress()) {
   // No word has the value that a persistent swap expects first.
   for (std::uint64_t place = 0; place < kManyPlaces; ++place)
     memory::store(

@@ -118,8 +118,9 @@ class Search {
     std::uint64_t wrong = 0;
     for (Vertex vertex = 0; vertex < graph_.size(); ++vertex) {
       auto find = distances_.find(vertex, dunlin::Promise::reads);
-      demand(find.outcome().status(), "a find");
-      if ((find.found() ? find.value() : UINT32_MAX) != expected[vertex]) ++wrong;
+      demand(find.outcome().status, "a find");
+      const std::uint32_t distance = find.result().found() ? find.result().value() : UINT32_MAX;
+      if (distance != expected[vertex]) ++wrong;
     }
     std::cout << graph_.size() << " vertices, " << distance_ << " distances, " << wrong
               << " differ from Boost.Graph\n";
@@ -131,8 +132,8 @@ class Search {
   /// Of all that reach a vertex at once, one inserts it.
   void reach(Vertex vertex, std::uint32_t distance) {
     auto insert = distances_.insert(vertex, distance);
-    demand(insert.outcome().status(), "an insert");
-    if (!insert.inserted()) return;
+    demand(insert.outcome().status, "an insert");
+    if (!insert.result().inserted()) return;
     auto push = queues_[distance % 2]->push(vertex);
     demand(push.outcome().status(), "a push");
   }

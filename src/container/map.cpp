@@ -184,7 +184,7 @@ void MapCore::for_each_local(
         if (!is_whole(map.shape, image.data())) continue;
         decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
         value = in_slot;
-        whole = map.values == nullptr || map.values->resolve(block, value);
+        whole = map.values == nullptr || map.values->resolve(map.self, block, value);
       }
       if (whole) see(payload.data(), value);
     }
@@ -291,6 +291,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
   if (is_injected(FaultInjection::dead_claim_stays)) return;
   const auto mend = [&](word::State to) {
+    reserve_mends();
     mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});
   };
   switch (word::state_of(seen)) {

@@ -155,11 +155,14 @@ class Announcement {
   struct Gate : SiteGate {
     Announcement* announcement;
     bool stands;
+    /// A member whose part is refused may have no records.
     [[nodiscard]] remote::Status now() const noexcept {
-      const remote::Status fault = SiteGate::now();
+      remote::Status fault = announcement->checker_->part_.fault(to);
+      if (fault == remote::Status::ok) fault = SiteGate::now();
       const bool is_late = stands && fault == remote::Status::ok && announcement->is_late();
       return is_late ? remote::Status::timed_out : fault;
     }
+    [[nodiscard]] remote::Status refused() const noexcept { return now(); }
     void posted() const noexcept { announcement->set_standing(stands); }
   };
   [[nodiscard]] bool is_late() const noexcept {

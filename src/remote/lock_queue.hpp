@@ -83,6 +83,9 @@ struct Locks::State {
   [[nodiscard]] bool swaps_at_once(Node& node, std::uint64_t expected,
                                    std::uint64_t desired) noexcept;
 
+  /// Whether the lock is free, or the successor's, whose node is mapped here.
+  [[nodiscard]] bool leaves_at_once(std::uint32_t index) noexcept;
+
   /// When a node's operation may be posted: not while queues are repaired. One that was not posted
   /// before a repair never is.
   struct Gate {

@@ -111,10 +111,8 @@ void Locks::release(LockNode which) noexcept {
   DUNLIN_ASSERT(!node.given_up, "REM-8: a lock is given back once");
   node.given_up = true;
   if (node.protocol != nullptr) return state.protocols.advance(*node.protocol);
-  const bool is_alone = node.in_queue() && !node.unsettled && !node.elsewhere &&
-                        memory::load(state.own_word(which.index, kNextWord)) == 0;
-  if (is_alone && state.swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0))
-    return state.free(which.index);
+  const bool is_settled = node.in_queue() && !node.unsettled && !node.elsewhere;
+  if (is_settled && state.leaves_at_once(which.index)) return state.free(which.index);
   if (!state.protocols.start(state.give_back(which.index), node.protocol)) state.owes = true;
 }
 
@@ -171,7 +169,10 @@ void Locks::State::reset_words(std::uint32_t index) noexcept {
 
 void Locks::State::free(std::uint32_t index) noexcept {
   nodes[index].word = 0;
-  active.erase(std::find(active.begin(), active.end(), index));
+  if (active.back() == index)  // as with a lock that is held for one call
+    active.pop_back();
+  else
+    active.erase(std::find(active.begin(), active.end(), index));
   free_nodes.push_back(index);
 }
 
@@ -201,6 +202,21 @@ bool Locks::State::swaps_at_once(Node& node, std::uint64_t expected,
   if (node.offset + kWordBytes > words.size() || node.offset % kWordBytes != 0) return false;
   node.before = memory::compare_swap(words.data() + node.offset, expected, desired);
   return node.before == expected;  // nobody waits for a lock's word: the home may sleep
+}
+
+bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
+  Node& node = nodes[index];
+  const std::uint64_t next = memory::load(own_word(index, kNextWord));
+  if (next == 0) return swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0);
+  const NodeAddress to = unpack(next);
+  if (!coherent || rests() || !is_known(to)) return false;
+  const std::span<std::byte> words = fabric.reach(to.member, node_words.id());
+  const std::uint64_t at = to.node * kNodeBytes + kGrantWord;
+  if (at + kWordBytes > words.size()) return false;
+  memory::store(*reinterpret_cast<std::uint64_t*>(words.data() + at),
+                node.recovered ? kGrantedAfterDeath : kGranted);
+  fabric.ring(to.member);
+  return true;
 }
 
 Protocol<Status> Locks::State::get(std::uint32_t index) {

@@ -22,33 +22,33 @@ void store(std::byte* at, std::uint64_t word) noexcept {
 
 }  // namespace
 
-std::optional<Outcome> SegmentState::at_once(const SegmentRequest& request) noexcept {
-  if (!fabric.properties().atomics_coherent_with_cpu || progress.was_stopped()) return {};
+bool SegmentState::at_once(const SegmentRequest& request, Outcome& outcome) noexcept {
+  if (!coherent || progress.was_stopped()) return false;
   KnownSegment* const known_segment = known(request.key);
-  if (known_segment == nullptr) return {};
+  if (known_segment == nullptr) return false;
   KnownSegment& segment = *known_segment;
   // Under a lock of this process, or beside a call that has the turn there, calls have an order.
   const bool is_plain = segment.copies == 1 && !segment.lost && !segment.closing &&
                         !segment.lock.valid() && segment.turn == nullptr;
-  if (!is_plain) return {};
-  Outcome outcome = begun(request);
+  if (!is_plain) return false;
   if (request.call == SegmentCall::lock) {
     segment.lock = locks.acquire_at_once(segment.primary, segment.offset + kLockWord);
-    if (!segment.lock.valid()) return {};
+    if (!segment.lock.valid()) return false;
     segment.lock_owner = request.owner;
     segment.lock_odd = false;
     outcome.status = Status::ok;
-    return outcome;
+    return true;
   }
-  if (fault_of(request, segment) != Status::ok) return {};
+  if (fault_of(request, segment) != Status::ok) return false;
   const std::span<std::byte> there = fabric.reach(segment.primary, pool.id());
-  const std::uint64_t bytes = block_bytes(segment.coherence, segment.bytes, segment.versions);
-  if (bytes > there.size() || segment.offset > there.size() - bytes) return {};
+  if (segment.block_end > there.size()) return false;
   std::byte* const block = there.data() + segment.offset;
-  outcome.status = request.call == SegmentCall::get ? get_at_once(request, segment, block, outcome)
-                                                    : put_at_once(request, segment, block, outcome);
-  if (outcome.status == Status::under_way) return {};
-  return outcome;
+  const Status status = request.call == SegmentCall::get
+                            ? get_at_once(request, segment, block, outcome)
+                            : put_at_once(request, segment, block, outcome);
+  if (status == Status::under_way) return false;
+  outcome.status = status;
+  return true;
 }
 
 Status SegmentState::get_at_once(const SegmentRequest& request, KnownSegment& segment,

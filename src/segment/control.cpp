@@ -13,6 +13,7 @@ using Type = SegmentMessage::Type;
 
 SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
                                      std::uint64_t timeout_ns) {
+  Outcome outcome = begun(request);
   const auto run = [&](Protocol<Outcome> protocol) {
     return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
   };
@@ -20,9 +21,9 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
     case SegmentCall::get:
     case SegmentCall::put:
     case SegmentCall::lock:
-      if (const auto outcome = at_once(request)) {
+      if (at_once(request, outcome)) {
         ++counter_of(request.call);
-        return {progress, *outcome};
+        return {progress, outcome};
       }
       return run(request.call == SegmentCall::get   ? get(request)
                  : request.call == SegmentCall::put ? put(request)
@@ -39,7 +40,6 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
     case SegmentCall::none:
       break;
   }
-  Outcome outcome = begun(request);
   outcome.status = request.call == SegmentCall::none ? Status::not_allowed : Status::stopped;
   return {progress, outcome};
 }
@@ -70,12 +70,6 @@ Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
 }
 
 // --- the first use of a key ----------------------------------------------------------------------
-
-KnownSegment* SegmentState::known(Key key) noexcept {
-  if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
-  KnownSegment* const segment = known_at[key.home()][key.slot()].get();
-  return segment != nullptr && segment->generation == key.generation() ? segment : nullptr;
-}
 
 Status SegmentState::look(Key key, std::uint64_t owner) noexcept {
   const KnownSegment* const segment = known(key);

@@ -18,10 +18,6 @@ namespace {
 /// So often a get without a lock may meet a put; then it takes the lock, to be sure to end.
 constexpr std::uint8_t kTornGets = 8;
 
-bool lies_alike(const void* memory, std::uint64_t offset) noexcept {
-  return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes == offset % kWordBytes;
-}
-
 }  // namespace
 
 // --- a get or put under way ----------------------------------------------------------------------
@@ -81,19 +77,6 @@ Status SegmentState::Gate::now() const noexcept {
 
 Status SegmentState::Gate::refused() const noexcept {
   return !copies && space->gone(member) ? Status::lost : Status::ok;
-}
-
-Status SegmentState::fault_of(const SegmentRequest& request, const KnownSegment& segment) noexcept {
-  if (request.bytes == 0 || request.bytes > segment.bytes ||
-      request.offset > segment.bytes - request.bytes)
-    return Status::out_of_range;
-  if (!lies_alike(request.memory, request.offset)) return Status::misaligned;
-  const bool has_versions = segment.coherence == Coherence::version ||
-                            segment.coherence == Coherence::temporal || segment.is_delta();
-  if ((request.known_version != UINT64_MAX && !has_versions) ||
-      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
-    return Status::not_allowed;
-  return Status::ok;
 }
 
 bool SegmentState::has_place(KnownSegment& segment) const noexcept {

@@ -21,7 +21,10 @@ struct ContainerCountersShown : testing::Test {
     return test::counter_of((*cluster)[rank].fabric(), "container." + name,
                             "container=" + container + "\n");
   }
-  void end(auto& operation) { EXPECT_EQ(remote::describe(cluster->end_of(operation)), "done"); }
+  template <class Kind>
+  void end(Kind& operation) {
+    EXPECT_EQ(remote::describe(cluster->end_of(operation)), "done");
+  }
   std::unique_ptr<test::RealContainers> cluster;
 };
 

@@ -39,13 +39,13 @@ class Cluster {
     return operation.status();
   }
   remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
-  template <class T>
-  remote::Status end_of(remote::Call<T>& call) {
+  template <class Result>
+  remote::Status end_of(remote::Call<Result>& call) {
     EXPECT_TRUE(until([&] { return call.finished(); })) << "a call hangs";
     return call.status();
   }
-  template <class T>
-  remote::Status end_of(remote::Call<T>&& call) {
+  template <class Result>
+  remote::Status end_of(remote::Call<Result>&& call) {
     return end_of(call);
   }
   /// Lets so many rounds, or events of the simulator, go by.
