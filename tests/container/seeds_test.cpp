@@ -69,9 +69,7 @@ class AuditedMember : public test::GroupMember {
     queue.reset();
     containers.reset();
   }
-  [[nodiscard]] bool idle() const {
-    return map_call_.finished() && queue_call_finished();
-  }
+  [[nodiscard]] bool idle() const { return map_call_.finished() && queue_call_finished(); }
   [[nodiscard]] bool is_popping() const { return in_queue_ && !pushes_; }
   [[nodiscard]] bool found_empty() const { return drained_; }
 
