@@ -105,9 +105,8 @@ void KmerCounter::run_one_sided() {
   }
   under_way.clear();
   for (std::size_t i = 0; i < many; ++i) {
-    map_calls_[i] = pass_ == Pass::filter
-                        ? map_.insert(left[i], 0, Promise::both, Style::one_sided)
-                        : map_.add(left[i], 1, Promise::both, Style::one_sided);
+    map_calls_[i] = pass_ == Pass::filter ? map_.insert(left[i], 0, Promise::both, Style::one_sided)
+                                          : map_.add(left[i], 1, Promise::both, Style::one_sided);
     under_way.emplace_back(&map_calls_[i]);
   }
   remote::wait_all(under_way, remote::kForever);

@@ -90,7 +90,8 @@ TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
     for (auto& op : all) EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
   };
   for (int round = 0; round < 3; ++round) {
-    phase([](Map& map, std::uint64_t i, Rank by) { return map.insert(i + by, i, Promise::writes); });
+    phase(
+        [](Map& map, std::uint64_t i, Rank by) { return map.insert(i + by, i, Promise::writes); });
     phase([](Map& map, std::uint64_t i, Rank) { return map.find(i, Promise::reads); });
     phase([](Map& map, std::uint64_t i, Rank by) {
       if (by == 0) return map.find(i, Promise::both);
