@@ -310,8 +310,8 @@ struct MapState final : Served {
   std::string why_not_grown;
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;
-  std::size_t claims = 0;     // that are under way
-  remote::FramePool buffers;  // the memory of calls
+  std::size_t claims = 0;                // that are under way
+  remote::FramePool buffers;             // the memory of calls
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::vector<std::byte> former;         // value of an exchange in own memory
   std::uint8_t serial = 0;

@@ -146,8 +146,8 @@ Protocol<MapResult> MapState::run(MapRequest one) {
   if (applied) {
     one.found = applied->found;
     status = applied->status;
-  } else if (status = first.site.fault(one.home); status != Status::ok) {
-    // there is nothing to do
+  } else if (const Status fault = first.site.fault(one.home); fault != Status::ok) {
+    status = fault;
   } else if (one.home != self && style_of(one) == Style::message) {
     ++counters.by_message;
     status = co_await by_message(one);
@@ -182,6 +182,7 @@ Style MapState::style_of(const MapRequest& one) noexcept {
 /// A home that would have to wait answers `busy`, and is asked again.
 Protocol<Status> MapState::by_message(MapRequest& one) {
   const Site& site = first.site;
+  DUNLIN_ASSERT(one.home != self, "CON-A1: a member handles its own part itself");
   co_await remote::Until(
       [&] { return site.connected(one.home) || site.fault(one.home) != Status::ok; });
   const MessageHead head{.container = site.id(),
@@ -282,16 +283,16 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
   Claim claim(*this, at, one.home, claimed);
   std::uint64_t before = 0;
   ++one.round_trips;
-  Status status = co_await post(
-      site, compare_swap(one.home, site.region(), offset, seen, claimed, &before));
+  Status status =
+      co_await post(site, compare_swap(one.home, site.region(), offset, seen, claimed, &before));
   if (status != Status::ok) co_return status;
   at.word.reset();
   const bool is_lost = before != seen;
   if (is_lost && (at.is_offered || !is_injected(FaultInjection::lost_claim_is_used))) {
     claim.settle();
     // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
-    const bool others = word::state_of(before) == word::voided ||
-                        word::fingerprint_of(before) != one.fingerprint;
+    const bool others =
+        word::state_of(before) == word::voided || word::fingerprint_of(before) != one.fingerprint;
     if (others && before != 0) at.pass();
     co_return Status::busy;
   }

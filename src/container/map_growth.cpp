@@ -72,8 +72,8 @@ Protocol<Status> MapState::pass_table(MapRequest& one, Probe& at) {
       std::uint64_t count = tables();
       if (one.home != self) {
         ++one.round_trips;
-        const Status status = co_await post(
-            first.site, read(one.home, first.site.region(), 0, &count, sizeof count));
+        const Status status =
+            co_await post(first.site, read(one.home, first.site.region(), 0, &count, sizeof count));
         if (status != Status::ok) co_return status;
       }
       if (!is_injected(FaultInjection::added_table_is_not_searched) || takes_slot(one.call))

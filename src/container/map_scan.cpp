@@ -109,8 +109,8 @@ Protocol<Status> MapScan::read_checked() {
 
 /// The next piece is behind this one, or at the next part, or here again.
 void MapScan::go_on(Status status) noexcept {
-  bool leaves_part = status == Status::lost || status == Status::refused ||
-                     status == Status::no_room;
+  bool leaves_part =
+      status == Status::lost || status == Status::refused || status == Status::no_room;
   if (status == Status::ok || status == Status::half_written) {
     slot_ += count_;
     if (slot_ == map_.sizes[level_]) {
@@ -150,6 +150,7 @@ Protocol<Status> MapScan::read_piece() {
     if (values_ != nullptr) status = co_await read_values();
     if (status != Status::ok) co_return status;
   } while (!pending_.empty());
+  DUNLIN_ASSERT(level_ < map_.tables(), "CON-I1: a piece is of a table");
   if (must_count()) {
     std::uint64_t count = 0;
     Site& site = map_.first.site;
@@ -182,8 +183,7 @@ Protocol<Status> MapScan::read_slots(std::uint32_t place, std::uint32_t count) {
     co_return Status::ok;
   }
   const Status status = co_await post(
-      of.site,
-      read(home_, of.site.region(), map_.offset_of(slot_ + place), slot_at(place), bytes));
+      of.site, read(home_, of.site.region(), map_.offset_of(slot_ + place), slot_at(place), bytes));
   co_return status == Status::out_of_range ? Status::lost : status;
 }
 

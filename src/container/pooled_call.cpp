@@ -3,8 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include <dunlin/fabric/memory.hpp>
-
 #include "assert.hpp"
 #include "container/map.hpp"
 #include "fault_injection.hpp"
@@ -91,8 +89,7 @@ std::optional<PooledResult> MapCore::at_once_pooled(MapCall call, Promise promis
 }
 
 Protocol<PooledResult> MapCore::run_pooled(MapCall call, Promise promise, Style style,
-                                           const std::byte* key,
-                                           std::span<const std::byte> value) {
+                                           const std::byte* key, std::span<const std::byte> value) {
   return state_->values->run(call, promise, style, key, value);
 }
 
@@ -166,7 +163,8 @@ Protocol<PooledResult> ValuePool::execute(PooledCall& one) {
   do {
     result.status = Status::abandoned;
     if (one.is_given_up) break;
-    DUNLIN_ASSERT(one.block.has_value() == one.is_linked, "CON-V4: a slot refers to a linked block");
+    DUNLIN_ASSERT(one.block.has_value() == one.is_linked,
+                  "CON-V4: a slot refers to a linked block");
     one.may_be_referred = one.is_linked;
     MapRequest request(map_, one.call, one.promise, one.style, one.payload.data());
     const MapResult done = co_await map_.run(std::move(request));
@@ -214,19 +212,15 @@ Protocol<Status> ValuePool::allocate(PooledCall& one) {
 
 /// CON-V3: whole, and the reference's; else the block has another value, and the slot another cell.
 Protocol<Status> ValuePool::read_block(PooledResult& into, Rank home, ValueReference reference) {
+  DUNLIN_ASSERT(is_sound(reference), "CON-V3: no block is read where none can be");
   const SlotShape shape = block_shape(reference.bytes);
   const CallMemory image(map_.buffers, shape.slot_bytes);
   if (image.data() == nullptr) co_return Status::no_memory;
-  if (home == map_.self) {
-    memory::fetch(image.data(), slabs_.own_memory().data() + reference.offset, shape.slot_bytes);
-  } else {
-    ++into.round_trips;
-    const Status status = co_await post(
-        map_.first.site,
-        read(home, slabs_.region(), reference.offset, image.data(), shape.slot_bytes));
-    if (status == Status::out_of_range) co_return Status::half_written;
-    if (status != Status::ok) co_return status;
-  }
+  ++into.round_trips;
+  const Status status = co_await post(map_.first.site, read(home, slabs_.region(), reference.offset,
+                                                            image.data(), shape.slot_bytes));
+  if (status == Status::out_of_range) co_return Status::half_written;
+  if (status != Status::ok) co_return status;
   if (!is_block_of(reference, image.data())) co_return Status::busy;
   into.value.resize(reference.bytes);
   decode(shape, image.data(), 0, reference.bytes, into.value.data());

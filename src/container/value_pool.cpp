@@ -101,8 +101,7 @@ void ValuePool::free(remote::SlabBlock block) noexcept {
   map_.hub.look_again_soon();
 }
 
-bool ValuePool::fetch(Rank home, const ValueReference& reference,
-                      std::byte* image) const noexcept {
+bool ValuePool::fetch(Rank home, const ValueReference& reference, std::byte* image) const noexcept {
   const std::size_t bytes = block_shape(reference.bytes).slot_bytes;
   const std::span<const std::byte> memory =
       home == rank_ ? slabs_.own_memory() : map_.hub.fabric.reach(home, slabs_.region());

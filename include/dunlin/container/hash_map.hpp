@@ -44,8 +44,8 @@ inline constexpr std::uint32_t kBytesOf = packed_bytes<V>(0);
 /// Memory for a key and, behind it, its value, as a slot has them.
 template <class K, class V>
 using MapPayload =
-    std::array<std::byte, VariableSize<K> || VariableSize<V> ? kMaxElementBytes
-                                                             : kBytesOf<K> + kBytesOf<V>>;
+    std::array<std::byte,
+               VariableSize<K> || VariableSize<V> ? kMaxElementBytes : kBytesOf<K> + kBytesOf<V>>;
 
 }  // namespace container
 
@@ -251,8 +251,8 @@ class HashMap {
     bool fits = container::pack(key, payload.data(), key_bytes);
     if constexpr (VariableSize<V>)
       if (core_.values() != nullptr) {
-        const auto content = value != nullptr ? ContainerTrait<V>::bytes(*value)
-                                              : std::span<const std::byte>();
+        const auto content =
+            value != nullptr ? ContainerTrait<V>::bytes(*value) : std::span<const std::byte>();
         if (!fits || content.size() > core_.spec().longest_value)
           return {progress, Found<V>(remote::Status::too_long)};
         if (auto done = core_.at_once_pooled(call, promise, style, payload.data(), content))
@@ -262,7 +262,8 @@ class HashMap {
     if (fits && value != nullptr) fits = container::pack(*value, cell, value_bytes);
     if (!fits) return {progress, Found<V>(remote::Status::too_long)};
     if (const auto done = core_.at_once(call, promise, style, payload.data()))
-      return {progress, Found<V>(*done, {cell, container::has_value(call, done->found) ? value_bytes : 0})};
+      return {progress,
+              Found<V>(*done, {cell, container::has_value(call, done->found) ? value_bytes : 0})};
     return {progress, core_.run(call, promise, style, payload.data())};
   }
 

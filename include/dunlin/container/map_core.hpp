@@ -133,8 +133,8 @@ class MapCore {
   [[nodiscard]] std::optional<PooledResult> at_once_pooled(MapCall call, Promise promise,
                                                            Style style, std::byte* payload,
                                                            std::span<const std::byte> value);
-  [[nodiscard]] remote::Protocol<PooledResult> run_pooled(MapCall call, Promise promise, Style style,
-                                                          const std::byte* key,
+  [[nodiscard]] remote::Protocol<PooledResult> run_pooled(MapCall call, Promise promise,
+                                                          Style style, const std::byte* key,
                                                           std::span<const std::byte> value);
 
   /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the

@@ -81,8 +81,8 @@ class MapScan {
   Rank home_ = 0;
   std::uint32_t level_ = 0;  // the table's number
   std::uint32_t slot_ = 0;
-  std::uint32_t count_ = 0;  // slots in this piece
-  bool half_ = false;        // a value of this piece is half written
+  std::uint32_t count_ = 0;              // slots in this piece
+  bool half_ = false;                    // a value of this piece is half written
   std::unique_ptr<PieceValues> values_;  // null if the map has no pool
   remote::Call<remote::Status> piece_;
 };
