@@ -41,7 +41,7 @@ KmerCounter::KmerCounter(Containers& containers, const CountOptions& options, st
             [this, pass](Rank, std::span<const Kmer> kmers) { return take(pass, kmers); })));
   for (std::size_t i = 0; i < kAtOnce; ++i) {
     map_calls_.emplace_back();
-    if (filter_) filter_calls_.push_back(std::make_unique<BloomFilter<Kmer>::Operation>(*filter_));
+    filter_calls_.emplace_back();
   }
 }
 
@@ -88,8 +88,8 @@ void KmerCounter::run_one_sided() {
   } else {
     for (std::size_t i = 0; i < waits_; ++i) {
       if (pass_ == Pass::filter) {
-        filter_calls_[i]->insert(waiting_[i]);
-        under_way.emplace_back(filter_calls_[i].get());
+        filter_calls_[i] = filter_->insert(waiting_[i]);
+        under_way.emplace_back(&filter_calls_[i]);
       } else {
         map_calls_[i] = map_.find(waiting_[i], Promise::both, Style::one_sided);
         under_way.emplace_back(&map_calls_[i]);
@@ -98,8 +98,8 @@ void KmerCounter::run_one_sided() {
     remote::wait_all(under_way, remote::kForever);
     for (std::size_t i = 0; i < waits_; ++i) {
       const bool filters = pass_ == Pass::filter;
-      demand_room(filters ? filter_calls_[i]->status() : map_calls_[i].status());
-      if (filters ? filter_calls_[i]->found() : map_calls_[i].result().found())
+      demand_room(filters ? filter_calls_[i].status() : map_calls_[i].status());
+      if (filters ? filter_calls_[i].result().found() : map_calls_[i].result().found())
         left[many++] = waiting_[i];
     }
   }

@@ -23,7 +23,6 @@ class CallTarget {
         queue_(pair.containers(),
                {.name = "queue", .capacity = kKeys, .host = ContainerPair::kHolder}),
         bare_(pair.node(), kSlots),
-        queue_call_(queue_.operation()),
         keys_(keys_of_holder(map_, kKeys)) {
     std::ranges::transform(keys_, std::back_inserter(slots_), [](std::uint64_t key) {
       return container::scale(static_cast<std::uint32_t>(container::hash_of(&key, sizeof key)),
@@ -92,7 +91,7 @@ class CallTarget {
   BenchQueue queue_;
   BareContainer bare_;
   BenchMap::Operation map_call_;
-  BenchQueue::Operation queue_call_;
+  QueueCall<std::uint64_t> queue_call_;
 
  private:
   [[nodiscard]] bool wants_keys() const noexcept {

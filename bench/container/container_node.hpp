@@ -58,14 +58,25 @@ void begin_map_call(HashMap<std::uint64_t, Value>& map,
   }
 }
 
-/// Begins a call on a queue.
-template <class Element, class... Styles>
-void begin_queue_call(Queue<Element>& queue, typename Queue<Element>::Operation& operation,
-                      Call call, const std::type_identity_t<Element>& element, Promise promise,
-                      Styles... style) {
-  if (call == Call::push) return queue.push(operation, element, promise, style...);
-  queue.pop(operation, promise, style...);
-}
+/// A call on a queue: a push or a pop, as was begun last.
+template <class Element>
+struct QueueCall {
+  template <class... Styles>
+  void begin(Queue<Element>& queue, Call call, const Element& element, Promise promise,
+             Styles... style) {
+    pushes = call == Call::push;
+    if (pushes)
+      push = queue.push(element, promise, style...);
+    else
+      pop = queue.pop(promise, style...);
+  }
+  [[nodiscard]] bool finished() const noexcept { return push.finished() && pop.finished(); }
+  remote::Status wait() { return pushes ? push.wait() : pop.wait(); }
+
+  bool pushes = true;
+  typename Queue<Element>::Push push;
+  typename Queue<Element>::Pop pop;
+};
 
 class ContainerNode {
  public:

@@ -86,7 +86,7 @@ class ManyCaller : public CallTarget {
       : CallTarget(pair, many.which), is_bulk_(many.is_bulk) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       if (on_queue(which_.call))
-        all_.emplace_back(&pushes_.emplace_back(queue_.core()));
+        all_.emplace_back(&pushes_.emplace_back());
       else
         all_.emplace_back(&operations_.emplace_back());
     }
@@ -116,7 +116,7 @@ class ManyCaller : public CallTarget {
     for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
     remote::wait_all(all_, remote::kForever);
     for (BenchMap::Operation& operation : operations_) demand(operation);
-    for (BenchQueue::Operation& operation : pushes_) demand(operation);
+    for (BenchQueue::Push& operation : pushes_) demand(operation);
   }
 
  private:
@@ -124,9 +124,10 @@ class ManyCaller : public CallTarget {
     const std::uint64_t key = next_key();
     const Call call = which_.call;
     if (on_queue(call))
-      return begin_queue_call(queue_, pushes_[i], call, key, which_.promise, Style::one_sided);
-    begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
-                   which_.promise, Style::one_sided);
+      pushes_[i] = queue_.push(key, which_.promise, Style::one_sided);
+    else
+      begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
+                     which_.promise, Style::one_sided);
   }
   void move_all() {
     std::array<std::uint64_t, kAtOnce> elements{};
@@ -141,7 +142,7 @@ class ManyCaller : public CallTarget {
 
   bool is_bulk_;
   std::deque<BenchMap::Operation> operations_;
-  std::deque<BenchQueue::Operation> pushes_;
+  std::deque<BenchQueue::Push> pushes_;
   std::vector<remote::AnyCall> all_;
 };
 

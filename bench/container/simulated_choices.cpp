@@ -38,9 +38,12 @@ class ChoiceProcess {
       fabric.spend(pause_ns * static_cast<double>(random() % 1024) / 1024);
       const std::uint64_t begin_ns = fabric.now_ns();
       if (on_queue(call)) {
-        auto& operation = calls_.begin_on_queue(call, promise);
-        co_await operation;
-        demand(operation);
+        auto& queue_call = calls_.begin_on_queue(call, promise);
+        if (queue_call.pushes)
+          static_cast<void>(co_await queue_call.push);
+        else
+          static_cast<void>(co_await queue_call.pop);
+        demand(queue_call);
       } else {
         auto& operation = calls_.begin_on_map(call, promise);
         co_await operation;

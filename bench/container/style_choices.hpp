@@ -51,7 +51,6 @@ class ChoiceCalls {
                             .capacity = kCapacity,
                             .host = holder,
                             .style = style}),
-        queue_call_(queue_.operation()),
         holder_(holder),
         rank_(containers.fabric().rank()) {
     for (std::uint64_t& key : keys_) key = new_key();
@@ -70,7 +69,7 @@ class ChoiceCalls {
   /// The following calls are on the same keys as those of the former turn.
   void begin_turn() noexcept { next_ = 0; }
   auto& begin_on_queue(Call call, Promise promise) {
-    begin_queue_call(queue_, queue_call_, call, {}, promise);
+    queue_call_.begin(queue_, call, {}, promise);
     return queue_call_;
   }
   /// Begins the call for the next key.
@@ -103,7 +102,7 @@ class ChoiceCalls {
   HashMap<std::uint64_t, std::array<std::uint64_t, Words>> map_;
   Queue<std::array<std::uint64_t, Words + 1>> queue_;
   typename decltype(map_)::Operation map_call_;
-  typename decltype(queue_)::Operation queue_call_;
+  QueueCall<std::array<std::uint64_t, Words + 1>> queue_call_;
   Rank holder_;
   Rank rank_;
   std::uint64_t last_key_ = 0;

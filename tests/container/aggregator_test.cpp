@@ -90,7 +90,7 @@ TEST_P(Aggregators, ALateTargetTakesWhatWasPushedBefore) {
   };
   Aggregator<std::uint64_t> early((*cluster)[0], options, add);
   for (const std::uint64_t word : {1U, 2U, 3U}) EXPECT_TRUE(early.push(1, word));
-  container::AggregatorWait& flush = early.begin_flush();
+  auto flush = early.begin_flush();
   cluster->pass(100);
   EXPECT_FALSE(flush.finished());
   Aggregator<std::uint64_t> late((*cluster)[1], options, add);

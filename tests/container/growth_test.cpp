@@ -189,7 +189,7 @@ TEST_P(GrowingMaps, GrowUnderBuffersAndChecks) {
   for (std::uint64_t i = 0; i < 400; ++i)
     EXPECT_TRUE(cluster->until([&] { return buffers[i % 2]->try_add(i % 100, 1); }));
   for (const Rank by : {0U, 1U}) {
-    auto& flush = buffers[by]->begin_flush();
+    auto flush = buffers[by]->begin_flush();
     EXPECT_EQ(cluster->end_of(flush), Status::ok);
     EXPECT_EQ(buffers[by]->refused(), 0U);
   }

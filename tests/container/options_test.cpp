@@ -95,7 +95,7 @@ TEST(ContainerFork, ACallOfTheChildEndsStoppedAndTheParentsElementsStay) {
     auto popped = queue.pop();
     remote::wait_all({&found, &absent, &popped});
     const bool stays = found.result().found() && found.result().value() == 1 &&
-                       !absent.result().found() && popped.found();
+                       !absent.result().found() && popped.result().found();
     parent.send_line(stays ? "all are there" : "the child has changed them");
     return 0;
   });

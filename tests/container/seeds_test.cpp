@@ -63,14 +63,13 @@ class AuditedMember : public test::GroupMember {
   [[nodiscard]] bool has_assigned() const { return last_key_ == kKeys && !in_map_; }
   void close() {
     map_call_ = {};
-    queue_call_.reset();
+    push_ = {};
+    pop_ = {};
     map.reset();
     queue.reset();
     containers.reset();
   }
-  [[nodiscard]] bool idle() const {
-    return map_call_.finished() && (!queue_call_ || queue_call_->finished());
-  }
+  [[nodiscard]] bool idle() const { return map_call_.finished() && queue_call_finished(); }
   [[nodiscard]] bool is_popping() const { return in_queue_ && !pushes_; }
   [[nodiscard]] bool found_empty() const { return drained_; }
 
@@ -88,11 +87,13 @@ class AuditedMember : public test::GroupMember {
   void begin_queue();
   void end_queue();
   [[nodiscard]] bool count(Status status);
+  [[nodiscard]] bool queue_call_finished() const { return push_.finished() && pop_.finished(); }
 
   test::Draws draws_;
   bool stopping_ = false, draining_ = false, drained_ = false;
   AuditedMap::Operation map_call_;
-  std::unique_ptr<AuditedQueue::Operation> queue_call_;
+  AuditedQueue::Push push_;  // of the two, one is under way at most
+  AuditedQueue::Pop pop_;
   bool in_map_ = false, in_queue_ = false;
   MapCall call_ = MapCall::find;
   std::uint32_t key_ = 0;
@@ -222,17 +223,17 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
                                                                    .host = auditor.host,
                                                                    .style = auditor.style,
                                                                    .checked = auditor.checked});
-  queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
 }
 
 std::size_t AuditedMember::step() {
   std::size_t done = 0;
   if (!stopping_) {  // from then on, each call must end by itself
     if (in_map_ && !map_call_.finished() && below(auditor.patience) == 0) map_call_.abandon();
-    if (in_queue_ && !queue_call_->finished() && below(300) == 0) queue_call_->abandon();
+    if (in_queue_ && !queue_call_finished() && below(300) == 0)
+      pushes_ ? push_.abandon() : pop_.abandon();
   }
   if (in_map_ && map_call_.finished()) end_map(), ++done;
-  if (in_queue_ && queue_call_->finished()) end_queue(), ++done;
+  if (in_queue_ && queue_call_finished()) end_queue(), ++done;
   if (draining_ && !in_queue_ && !drained_) begin_queue(), ++done;
   if (last_key_ < kKeys && !in_map_) call_map(MapCall::assign, last_key_++), ++done;
   if (stopping_) return done;
@@ -312,16 +313,19 @@ void AuditedMember::begin_queue() {
   const auto style = static_cast<Style>(below(3));
   // Some calls wait a while; while draining, `empty` must be said.
   const std::uint64_t wait_ns = draining_ || began_ % 4 != 0 ? 0 : began_ * 997 % 100'000;
-  if (!pushes_) return queue->pop_wait(*queue_call_, wait_ns, Promise::both, style);
+  if (!pushes_) {
+    pop_ = queue->pop_wait(wait_ns, Promise::both, style);
+    return;
+  }
   element_ = auditor.elements.push(began_);
   Value value;
   value.words.fill(element_);
-  queue->push_wait(*queue_call_, value, wait_ns, Promise::both, style);
+  push_ = queue->push_wait(value, wait_ns, Promise::both, style);
 }
 
 void AuditedMember::end_queue() {
   in_queue_ = false;
-  const Status status = queue_call_->status();
+  const Status status = pushes_ ? push_.status() : pop_.status();
   if (status == Status::full) {
     EXPECT_TRUE(pushes_);
     ++auditor.seen.full;
@@ -344,7 +348,7 @@ void AuditedMember::end_queue() {
   }
   ++(pushes_ ? auditor.seen.pushes : auditor.seen.pops);
   if (pushes_) return auditor.elements.pushed(element_, ++auditor.events);
-  const Value value = queue_call_->value();
+  const Value value = pop_.result().value();
   for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
 }

@@ -132,7 +132,7 @@ TEST_P(VariableSizes, AQueueKeepsEachElementsLength) {
     for (std::uint64_t i = 0; i < 3; ++i) {
       auto pop = queues[i % 2]->pop();
       EXPECT_EQ(cluster->end_of(pop), Status::ok);
-      EXPECT_EQ(pop.value(), text_of(round, (round * 3 + i) % 91));
+      EXPECT_EQ(pop.result().value(), text_of(round, (round * 3 + i) % 91));
     }
   }
 }
