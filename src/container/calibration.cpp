@@ -6,6 +6,8 @@
 #include <dunlin/error.hpp>
 
 #include "container/hub.hpp"
+#include "container/steps.hpp"
+#include "remote/control_channel.hpp"
 
 namespace dunlin {
 namespace container {
@@ -52,6 +54,7 @@ struct CalibrationState final : Served {
              content);
   }
 
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
   [[nodiscard]] std::uint64_t own_word() const noexcept {
     return kOwnAt + std::uint64_t{hub.fabric.rank()} * kCacheLineBytes;
   }
@@ -79,6 +82,20 @@ struct CalibrationState final : Served {
     if (done.failed()) demand(target);
   }
   void trip(Rank target, const Operation& one) { trip(target, std::span(&one, 1)); }
+  /// A request and its reply, of so many bytes.
+  void echo(Rank target, std::size_t bytes) {
+    remote::Call<Status> call(hub.progress, ask(target, bytes));
+    while (!call.finished()) {
+      hub.progress.poll();
+      if (hub.progress.stopped()) demand(target);
+    }
+    if (!call.ok()) demand(target);
+  }
+  remote::Protocol<Status> ask(Rank target, std::size_t bytes) {
+    Asked asked(hub, site, target, {.container = site.id()}, std::span(request).first(bytes), {});
+    const Reply reply = co_await asked;
+    co_return reply.status == Status::ok ? Status::ok : Status::lost;
+  }
   template <class Once>
   double median_ns(std::uint32_t batches, const Once& once) {
     std::vector<double> times(std::max(batches, 1U));
@@ -96,48 +113,10 @@ struct CalibrationState final : Served {
   std::uint64_t data_at;
   Site site;
   Completion done;
+  std::array<std::byte, kLargeMessage> request{};
 };
 
 namespace {
-
-/// A request and its reply.
-class Echo final : public ContainerOperation {
- public:
-  Echo(CalibrationState& state, Rank target) noexcept
-      : ContainerOperation(state.hub), state_(state), target_(target) {}
-  ~Echo() override { abandon(); }
-  void run(std::size_t bytes) {
-    bytes_ = bytes;
-    asked_ = false;
-    start();
-    while (!finished()) {
-      state_.hub.progress.poll();
-      if (state_.hub.progress.stopped()) state_.demand(target_);
-    }
-    if (!ok()) state_.demand(target_);
-  }
-
- private:
-  void advance() noexcept override {
-    if (const Status fault = state_.site.fault(target_); fault != Status::ok) return end(fault);
-    if (answered_ && asked_) return end(answer_);
-    if (asked_ || !state_.site.connected(target_)) return;
-    const Hub::Sent asked = hub_.ask(*this, target_, {.container = state_.site.id()},
-                                     std::span(content_).first(bytes_));
-    if (asked == Hub::Sent::never) return end(Status::lost);
-    asked_ = asked == Hub::Sent::yes;
-  }
-  void clean_up() noexcept override { hub_.forget(*this); }
-  void replied(Status status, bool, std::span<const std::byte>) noexcept override {
-    answer_ = status == Status::ok ? status : Status::lost;
-  }
-
-  CalibrationState& state_;
-  Rank target_;
-  std::size_t bytes_ = 0;
-  bool asked_ = false;
-  std::array<std::byte, kLargeMessage> content_{};
-};
 
 double of_each_byte(double large_ns, double small_ns, std::size_t bytes) {
   return std::max(large_ns - small_ns, 0.0) / static_cast<double>(bytes - kWordBytes);
@@ -180,8 +159,7 @@ ComponentCosts Calibration::measure(Rank target, std::uint32_t batches) {
   const auto add = [&] {
     at.trip(target, fetch_add(target, region, at.own_word(), 1, &before).notify(at.done));
   };
-  Echo echo(at, target);
-  const auto echoes = [&](std::size_t bytes) { return [&, bytes] { echo.run(bytes); }; };
+  const auto echoes = [&](std::size_t bytes) { return [&, bytes] { at.echo(target, bytes); }; };
 
   ComponentCosts costs;
   static_cast<void>(at.median_ns(batches / 4, reads(kWordBytes)));  // all is warm after that

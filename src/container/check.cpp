@@ -4,138 +4,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
-
-namespace dunlin {
-
-using container::Check;
-using container::Checker;
-using container::Site;
-using remote::Status;
-
-/// Announces the call, and looks at the others'; or waits until its retraction is placed. Whether
-/// the call itself is next.
-bool ContainerOperation::passes_check() noexcept {
-  Check& check = *check_;
-  Checker& checker = check.checker;
-  const auto fail = [&] {  // what a call came to stays, although its home has died since
-    end(check.stage < Check::Stage::lower ? Status::lost : check.result);
-  };
-  const auto post = [&](const Operation& operation, Check::Stage next) {
-    const Site::Posted posted =
-        checker.site_.post(check.home, std::span(&operation, 1), check.accepted);
-    if (posted == Site::Posted::all) check.stage = next;
-    if (posted == Site::Posted::never) fail();
-    return posted == Site::Posted::all && completion_.finished();
-  };
-  for (;;) {
-    if (completion_.failed() && check.stage != Check::Stage::allowed) {
-      fail();
-      return false;
-    }
-    switch (check.stage) {
-      case Check::Stage::idle:
-      case Check::Stage::allowed:
-        return true;
-      case Check::Stage::raise:
-        if (const Status fault = checker.part_.fault(check.home); fault != Status::ok) {
-          end(fault);
-          return false;
-        }
-        if (checker.count_of(check.home, check.call) == container::record::kMost) {
-          hub_.look_again_soon();
-          return false;
-        }
-        if (!post(checker.change(check.home, check.call, true).notify(completion_),
-                  Check::Stage::raised)) {
-          count_announcement();
-          return false;
-        }
-        count_announcement();
-        break;
-      case Check::Stage::raised:
-        check.stage = Check::Stage::see;
-        break;
-      case Check::Stage::see:
-        if (!post(read(check.home, checker.site_.region(), 0, check.records.data(),
-                       check.records.size() * sizeof(std::uint64_t))
-                      .notify(completion_),
-                  Check::Stage::seen))
-          return false;
-        break;
-      case Check::Stage::seen: {
-        std::string sentence = checker.contradiction(check.records, check.home, check.call);
-        check.stage = Check::Stage::allowed;
-        if (sentence.empty()) return true;
-        hub_.broken_promise = std::move(sentence);
-        finish(Status::broken_promise);
-        return false;
-      }
-      case Check::Stage::lower:
-        if (!post(
-                checker.change(check.home, check.call, false).notify(completion_, Notify::remotely),
-                Check::Stage::lowered))
-          return false;
-        break;
-      case Check::Stage::lowered:
-        settle_check();
-        end(check.result);
-        return false;
-    }
-  }
-}
-
-void ContainerOperation::count_announcement() noexcept {
-  Check& check = *check_;
-  if (check.stage != Check::Stage::raised || check.counted) return;
-  check.counted = true;
-  ++check.checker.count_of(check.home, check.call);
-}
-
-/// The announcement is gone, or its retraction is posted.
-void ContainerOperation::settle_check() noexcept {
-  Check& check = *check_;
-  if (std::exchange(check.counted, false)) --check.checker.count_of(check.home, check.call);
-  check.stage = Check::Stage::idle;
-}
-
-void ContainerOperation::begin_check(Rank home, std::uint32_t call, Promise promise) noexcept {
-  Check& check = *check_;
-  check.home = home;
-  check.call = {call, promise};
-  check.accepted = 0;
-  check.stage = Check::Stage::raise;
-}
-
-bool ContainerOperation::check_not_begun() const noexcept {
-  return check_->stage == Check::Stage::raise;
-}
-
-/// CON-C3: the call ends when its retraction is placed.
-void ContainerOperation::finish_checked(Status status) noexcept {
-  Check& check = *check_;
-  const bool can_retract = check.stage == Check::Stage::allowed && !completion_.failed() &&
-                           check.checker.site_.fault(check.home) == Status::ok;
-  if (!can_retract || is_injected(FaultInjection::retraction_is_not_awaited)) return end(status);
-  check.result = status;
-  check.stage = Check::Stage::lower;
-  static_cast<void>(passes_check());
-}
-
-/// An announcement that stands when the operation has ended is retracted in Checker::poll().
-void ContainerOperation::give_up_check() noexcept {
-  Check& check = *check_;
-  const bool stands = check.counted && check.stage != Check::Stage::lowered;
-  if (stands) {
-    check.checker.owed_.push_back({check.home, check.call});
-    hub_.look_again_soon();
-  }
-  settle_check();
-}
-
-namespace container {
-
-void CheckDeleter::operator()(Check* check) const noexcept { delete check; }
+namespace dunlin::container {
 
 Checker::Checker(Hub& hub, const CheckedCalls& calls, const std::string& name, const Site& part)
     : hub_(hub),
@@ -146,11 +15,6 @@ Checker::Checker(Hub& hub, const CheckedCalls& calls, const std::string& name, c
             "check of a " + std::string(calls.kind)),
       under_way_(std::size_t{hub.progress.size()} * record::kPromises * record::kCalls) {
   site_.announce();
-}
-
-std::unique_ptr<Check, CheckDeleter> Checker::make_check() {
-  return std::unique_ptr<Check, CheckDeleter>(
-      new Check{.checker = *this, .records = std::vector<std::uint64_t>(site_.own().size() / 8)});
 }
 
 Operation Checker::change(Rank home, CheckedCall call, bool up) const noexcept {
@@ -197,7 +61,10 @@ bool Checker::allows_here(CheckedCall mine) {
   return false;
 }
 
-void Checker::reserve_owed() { owed_.reserve(owed_.size() + announced_ + 1); }
+void Checker::expect_owed() {
+  owed_.reserve(owed_.size() + announced_ + 1);
+  ++announced_;
+}
 
 void Checker::owe(Rank home, CheckedCall call) noexcept {
   owed_.push_back({home, call});
@@ -217,5 +84,4 @@ std::size_t Checker::poll() {
   return done;
 }
 
-}  // namespace container
-}  // namespace dunlin
+}  // namespace dunlin::container

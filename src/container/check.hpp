@@ -66,19 +66,6 @@ struct CheckedCall {
   Promise promise = Promise::both;
 };
 
-/// The check of one operation: it announces the call, looks at the others', and retracts it.
-struct Check {
-  enum class Stage : std::uint8_t { idle, raise, raised, see, seen, allowed, lower, lowered };
-  Checker& checker;
-  std::vector<std::uint64_t> records;  // of all members, as they were read
-  Stage stage = Stage::idle;
-  bool counted = false;  // in the checker's own count
-  Rank home = 0;
-  CheckedCall call = {};
-  std::size_t accepted = 0;
-  remote::Status result = remote::Status::ok;  // of the call
-};
-
 class Checker {
  public:
   /// `part` is the container's own region.
@@ -87,7 +74,6 @@ class Checker {
   Checker(const Checker&) = delete;
   Checker& operator=(const Checker&) = delete;
 
-  [[nodiscard]] std::unique_ptr<Check, CheckDeleter> make_check();
   /// The sentence about the first member whose calls, in these records, contradict this one; empty
   /// if there is none.
   [[nodiscard]] std::string contradiction(std::span<const std::uint64_t> records, Rank home,
@@ -101,7 +87,6 @@ class Checker {
 
  private:
   friend class Announcement;
-  friend class dunlin::ContainerOperation;
   struct Owed {
     Rank home;
     CheckedCall call;
@@ -114,8 +99,8 @@ class Checker {
                       call.call];
   }
 
-  /// Makes room for a retraction for each call that is announced, and one more: owe() cannot fail.
-  void reserve_owed();
+  /// Counts a call that will be announced, for which owe() must not fail.
+  void expect_owed();
   void owe(Rank home, CheckedCall call) noexcept;
 
   Hub& hub_;
@@ -124,7 +109,7 @@ class Checker {
   std::string name_;
   Site site_;
   std::vector<std::uint64_t> under_way_;  // this member's calls, by home, promise and call
-  std::size_t announced_ = 0;
+  std::size_t announced_ = 0;             // calls that may come to owe a retraction
   std::vector<Owed> owed_;
 };
 

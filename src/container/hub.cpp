@@ -45,30 +45,6 @@ void Containers::set_costs(const ComponentCosts& costs) noexcept {
 const std::string& Containers::broken_promise() const noexcept { return hub_->broken_promise; }
 const std::string& Containers::why_refused() const noexcept { return hub_->why_refused; }
 
-ContainerOperation::ContainerOperation(container::Hub& hub) noexcept
-    : InFlight(hub.progress), hub_(hub) {}
-
-void ContainerOperation::begin_rest(std::uint64_t longest_ns) noexcept {
-  const std::uint64_t now = hub_.fabric.now_ns();
-  const std::uint64_t took_ns = resumed_at_ns_ != 0 ? now - resumed_at_ns_ : 0;
-  rest_ns_ = std::min(std::max(rest_ns_ * 2, container::kShortestRestNs), longest_ns);
-  const std::uint64_t share_ns =
-      std::min(took_ns * container::kRestOfAnAttempt, container::kLongestRestNs);
-  resume_at_ns_ = now + std::max(rest_ns_, share_ns);
-  hub_.fabric.wake_at(resume_at_ns_);
-}
-
-bool ContainerOperation::rests() noexcept {
-  if (resume_at_ns_ == 0) return false;
-  if (const std::uint64_t now = hub_.fabric.now_ns(); now >= resume_at_ns_) {
-    resume_at_ns_ = 0;
-    resumed_at_ns_ = now;
-    return false;
-  }
-  hub_.fabric.wake_at(resume_at_ns_);
-  return true;
-}
-
 namespace container {
 
 using remote::Status;
@@ -77,6 +53,15 @@ namespace {
 
 /// An operation that waits for another's next step looks again after this.
 constexpr std::uint64_t kLookAgainNs = 2'000;
+
+/// The message of that head, which learns how long the content is.
+std::span<const std::byte> join(MessageHead& head, std::span<const std::byte> content,
+                                std::span<std::byte> message) noexcept {
+  head.bytes = static_cast<std::uint32_t>(content.size());
+  std::memcpy(message.data(), &head, sizeof head);
+  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
+  return message.first(sizeof head + content.size());
+}
 
 std::uint32_t checked_channel(std::uint32_t channel) {
   if (channel >= kMaxChannels)
@@ -142,63 +127,35 @@ void Hub::add(std::uint64_t id, Served& container) {
 
 void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
 
-Hub::Sent Hub::send_request(Rank to, MessageHead head, std::span<const std::byte> content,
-                            std::uint64_t& call) noexcept {
+void Hub::ask(Asked& asked) noexcept {
   if (free_calls_.empty()) {
     free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
     calls_.emplace_back();
   }
   const std::uint32_t place = free_calls_.back();
+  MessageHead head = asked.head_;
   head.kind = MessageKind::request;
   head.call = std::uint64_t{calls_[place].generation} << 32 | place;
-  head.bytes = static_cast<std::uint32_t>(content.size());
   std::array<std::byte, kMaxMessageBytes> message;
-  std::memcpy(message.data(), &head, sizeof head);
-  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
-  const Refusal refusal =
-      fabric.send(to, options.channel, std::span(message).first(sizeof head + content.size()));
-  if (refusal == Refusal::queue_full) return Sent::later;
-  if (refusal != Refusal::none) return Sent::never;
+  const auto whole = join(head, asked.content_, message);
+  if (fabric.send(asked.to_, options.channel, whole) != Refusal::none) return;
   free_calls_.pop_back();
-  call = head.call;
-  return Sent::yes;
+  calls_[place].asked = &asked;
+  asked.call_ = head.call;
 }
 
-void Hub::free_call(std::uint64_t& call) noexcept {
-  if (call == 0) return;
-  const auto place = static_cast<std::uint32_t>(call);
-  calls_[place].op = nullptr;
+void Hub::forget(Asked& asked) noexcept {
+  if (!asked.is_under_way()) return;
+  const auto place = static_cast<std::uint32_t>(asked.call_);
   calls_[place].asked = nullptr;
   ++calls_[place].generation;
   free_calls_.push_back(place);
-  call = 0;
+  asked.call_ = 0;
 }
-
-Hub::Sent Hub::ask(ContainerOperation& op, Rank to, MessageHead head,
-                   std::span<const std::byte> content) noexcept {
-  const Sent sent = send_request(to, head, content, op.call_);
-  if (sent != Sent::yes) return sent;
-  calls_[static_cast<std::uint32_t>(op.call_)].op = &op;
-  op.answered_ = false;
-  return sent;
-}
-
-void Hub::forget(ContainerOperation& op) noexcept { free_call(op.call_); }
-
-void Hub::ask(Asked& asked) noexcept {
-  if (send_request(asked.to_, asked.head_, asked.content_, asked.call_) == Sent::yes)
-    calls_[static_cast<std::uint32_t>(asked.call_)].asked = &asked;
-}
-
-void Hub::forget(Asked& asked) noexcept { free_call(asked.call_); }
 
 void Hub::send(Rank to, MessageHead head, std::span<const std::byte> content) {
-  head.bytes = static_cast<std::uint32_t>(content.size());
   std::array<std::byte, kMaxMessageBytes> message;
-  std::memcpy(message.data(), &head, sizeof head);
-  if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
-  const std::span<const std::byte> whole(message);
-  channel_.send(to, whole.first(sizeof head + content.size()));
+  channel_.send(to, join(head, content, message));
 }
 
 /// A peer may send any bytes: those that are no message of ours are dropped (CON-A2).
@@ -222,15 +179,10 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
   if (place >= calls_.size()) return;
   const bool is_old = calls_[place].generation != head.call >> 32;
   if (is_old && !is_injected(FaultInjection::old_reply_is_taken)) return;
-  if (Asked* const asked = calls_[place].asked; asked != nullptr) {
-    forget(*asked);
-    return asked->replied(static_cast<Status>(head.status), head.flag != 0, content);
-  }
-  ContainerOperation* const op = calls_[place].op;
-  if (op == nullptr) return;
-  forget(*op);
-  op->answered_ = true;
-  op->replied(static_cast<Status>(head.status), head.flag != 0, content);
+  Asked* const asked = calls_[place].asked;
+  if (asked == nullptr) return;
+  forget(*asked);
+  asked->replied(static_cast<Status>(head.status), head.flag != 0, content);
 }
 
 std::size_t Hub::poll_part() {

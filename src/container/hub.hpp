@@ -68,11 +68,6 @@ struct Hub final : remote::Part {
   void add(std::uint64_t id, Served& container);
   void remove(std::uint64_t id) noexcept { served.erase(id); }
 
-  enum class Sent : std::uint8_t { yes, later, never };
-  /// Sends the operation's request; the answer comes to its replied(). `later`: no room now.
-  [[nodiscard]] Sent ask(ContainerOperation& op, Rank to, MessageHead head,
-                         std::span<const std::byte> content) noexcept;
-  void forget(ContainerOperation& op) noexcept;
   /// Sends its request, if there is room.
   void ask(Asked& asked) noexcept;
   void forget(Asked& asked) noexcept;
@@ -106,16 +101,12 @@ struct Hub final : remote::Part {
 
  private:
   struct Asking {
-    ContainerOperation* op = nullptr;
     Asked* asked = nullptr;
     std::uint32_t generation = 1;
   };
   void count_present() noexcept;
   void handle(Rank from, std::span<const std::byte> message);
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
-  [[nodiscard]] Sent send_request(Rank to, MessageHead head, std::span<const std::byte> content,
-                                  std::uint64_t& call) noexcept;
-  void free_call(std::uint64_t& call) noexcept;
 
   std::vector<Asking> calls_;
   std::vector<std::uint32_t> free_calls_;

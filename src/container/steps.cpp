@@ -36,7 +36,8 @@ Protocol<Status> Announcement::make() {
     return false;
   });
   if (const Status fault = checker.part_.fault(home_); fault != Status::ok) co_return fault;
-  checker.reserve_owed();
+  checker.expect_owed();
+  is_expected_ = true;
   Status status = co_await remote::post(checker.hub_.fabric, checker.change(home_, call_, true),
                                         Gate{checker.site_.gate(home_), this, true});
   if (status != Status::ok) co_return status;

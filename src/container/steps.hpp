@@ -137,6 +137,7 @@ class Announcement {
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
   ~Announcement() {
+    if (is_expected_) --checker_->announced_;
     if (stands_) checker_->owe(home_, call_);
     set_standing(false);
   }
@@ -171,15 +172,14 @@ class Announcement {
   void set_standing(bool stands) noexcept {
     if (stands_ == stands) return;
     stands_ = stands;
-    const std::uint64_t one = stands ? 1 : UINT64_MAX;
-    checker_->count_of(home_, call_) += one;
-    checker_->announced_ += one;
+    checker_->count_of(home_, call_) += stands ? 1 : UINT64_MAX;
   }
 
   Checker* checker_;
   Rank home_;
   CheckedCall call_;
   std::uint64_t until_ns_;
+  bool is_expected_ = false;  // by the checker
   bool stands_ = false;
 };
 
