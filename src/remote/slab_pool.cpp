@@ -81,12 +81,14 @@ SlabPool::State::Home::Home(State& pool, Rank home)
 }
 
 SlabPool::State::Home* SlabPool::State::open(Rank rank) noexcept {
+  if (rank >= options.homes) return nullptr;
   try {
-    while (homes.size() <= rank) homes.emplace_back(*this, static_cast<Rank>(homes.size()));
+    while (homes.size() <= rank)
+      homes.push_back(std::make_unique<Home>(*this, static_cast<Rank>(homes.size())));
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
-  return &homes[rank];
+  return homes[rank].get();
 }
 
 SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
@@ -98,7 +100,7 @@ SlabPool::~SlabPool() { state_->progress.remove(*this); }
 
 std::size_t SlabPool::poll_part() {
   std::size_t done = state_->protocols.advance();
-  for (State::Home& home : state_->homes) done += home.protocols.advance();
+  for (const auto& home : state_->homes) done += home->protocols.advance();
   return done;
 }
 
@@ -127,8 +129,8 @@ std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexce
 
 std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_class) noexcept {
   State& state = *state_;
-  if (rank >= state.options.homes) return std::nullopt;
-  State::Home* const home = rank < state.homes.size() ? &state.homes[rank] : state.open(rank);
+  State::Home* home = state.home_of(rank);
+  if (home == nullptr) home = state.open(rank);
   if (home == nullptr) return std::nullopt;
   if (auto block = state.from(*home, size_class)) return block;
   const std::uint64_t bit = std::uint64_t{1} << size_class;
@@ -145,10 +147,11 @@ std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_
 
 std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) noexcept {
   State& state = *state_;
+  State::Home* const home = state.home_of(rank);
   const auto size_class = class_of(bytes);
-  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  if (home == nullptr || !size_class) return std::nullopt;
   for (std::uint32_t i = *size_class; i < state.options.block_bytes.size(); ++i)
-    if (auto block = state.from(state.homes[rank], i)) return block;
+    if (auto block = state.from(*home, i)) return block;
   return std::nullopt;
 }
 
@@ -156,8 +159,9 @@ bool SlabPool::full(Rank home, std::size_t bytes) const noexcept {
   const auto size_class = class_of(bytes);
   return !size_class || full_class(home, *size_class);
 }
-bool SlabPool::full_class(Rank home, std::uint32_t size_class) const noexcept {
-  return home < state_->homes.size() && (state_->homes[home].full >> size_class & 1) != 0;
+bool SlabPool::full_class(Rank rank, std::uint32_t size_class) const noexcept {
+  const State::Home* const home = state_->home_of(rank);
+  return home != nullptr && (home->full >> size_class & 1) != 0;
 }
 
 std::optional<SlabPool::State::SlabAt> SlabPool::State::find(Home& home,
@@ -184,7 +188,7 @@ void SlabPool::State::give(Home& home, SlabAt slab, std::size_t word, std::uint6
 
 void SlabPool::cancel(SlabBlock block) noexcept {
   State& state = *state_;
-  State::Home& home = state.homes.at(block.home);
+  State::Home& home = *state.homes.at(block.home);
   const auto slab = state.find(home, slab_of(block.offset));
   if (!slab) return;
   const std::size_t number = state.number_of(block), word = number / kBitsPerWord;
@@ -219,24 +223,21 @@ bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class) const no
 
 PoolUse SlabPool::use() const noexcept {
   const State& state = *state_;
+  const SlabPoolOptions& options = state.options;
   PoolUse use;
-  for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
-    const std::uint64_t holder = state.own_word(i, 0);
-    const std::uint64_t size_class = (holder >> 16) - 1;
-    if (holder == withheld_word(state.fabric.rank())) continue;
-    use.bytes += state.options.slab_bytes;
-    if (size_class >= state.options.block_bytes.size()) {
-      use.largest_free = state.options.slab_bytes;
-      continue;
-    }
-    use.held += state.options.slab_bytes;
+  for (std::uint32_t slab = 0; slab < state.own_slabs; ++slab) {
+    const SlabHolder by = holder(slab);
+    if (by.is_withheld) continue;
+    use.bytes += options.slab_bytes;
+    if (by.is_held) use.held += options.slab_bytes;
     std::size_t blocks = 0;
-    for (std::size_t word = 0; word < state.words; ++word)
-      blocks += static_cast<std::size_t>(std::popcount(state.live(i, word)));
+    for (std::size_t word = 0; by.is_held && word < state.words; ++word)
+      blocks += static_cast<std::size_t>(std::popcount(state.live(slab, word)));
     use.blocks += blocks;
-    use.used += blocks * state.options.block_bytes[size_class];
-    if (blocks < state.blocks(static_cast<std::uint32_t>(size_class)))
-      use.largest_free = std::max(use.largest_free, state.options.block_bytes[size_class]);
+    use.used += blocks * options.block_bytes[by.size_class];
+    if (!by.is_held || blocks < state.blocks(by.size_class))
+      use.largest_free = std::max(
+          use.largest_free, by.is_held ? options.block_bytes[by.size_class] : options.slab_bytes);
   }
   return use;
 }
@@ -367,11 +368,11 @@ SlabPool::State::SlabList SlabPool::State::whole_slab(std::uint32_t index,
 void SlabPool::members_changed() {
   State& state = *state_;
   state.has_orphans = state.own_slabs > 0;
-  for (State::Home& home : state.homes) {
-    if (!state.progress.is_gone(home.rank)) continue;
-    home.full = UINT64_MAX;
-    home.is_exhausted = true;
-    for (State::ClassSlabs& of : home.classes) {
+  for (const auto& home : state.homes) {
+    if (!state.progress.is_gone(home->rank)) continue;
+    home->full = UINT64_MAX;
+    home->is_exhausted = true;
+    for (State::ClassSlabs& of : home->classes) {
       of.hints.clear();
       of.others.splice(of.others.end(), of.with_free);
       for (State::Slab& slab : of.others) slab.is_withdrawn = true;
@@ -415,7 +416,7 @@ Protocol<Status> SlabPool::State::adopt(std::uint32_t index) {
     if (left != 0)
       status = co_await post(fabric, fetch_add(fabric.rank(), region.id(), at, 0 - left, nullptr));
   }
-  ClassSlabs& of = homes[fabric.rank()].classes[slab.size_class];
+  ClassSlabs& of = homes[fabric.rank()]->classes[slab.size_class];
   SlabList& list = slab.free_blocks > 0 ? of.with_free : of.others;
   list.splice(list.end(), adopted);
   co_return status;

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -103,16 +103,12 @@ struct SlabPool::State {
     Runs protocols;
   };
   /// While a protocol has its turn at a home, no other one collects there or forgets a slab.
-  class Turn {
-   public:
-    explicit Turn(Home& home) noexcept : home_(home) { home_.is_collecting = true; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn() { home_.is_collecting = false; }
-
-   private:
-    Home& home_;
+  struct Turn {
+    explicit Turn(Home& at) noexcept : home(at) { home.is_collecting = true; }
+    ~Turn() { home.is_collecting = false; }
+    Home& home;
   };
+
   State(Progress& its_progress, SlabPoolOptions its_options);
   [[nodiscard]] std::uint64_t stride() const noexcept { return header_bytes + options.slab_bytes; }
   [[nodiscard]] std::size_t blocks(std::uint32_t size_class) const noexcept {
@@ -164,7 +160,11 @@ struct SlabPool::State {
   [[nodiscard]] static auto may_collect(const Home& home) noexcept {
     return Until([&home] { return !home.is_collecting; });
   }
-  /// Null if there is no memory for it.
+  /// Null if it is not open.
+  [[nodiscard]] Home* home_of(Rank rank) const noexcept {
+    return rank < homes.size() ? homes[rank].get() : nullptr;
+  }
+  /// Null if the rank has no memory, or there is no memory for this.
   Home* open(Rank rank) noexcept;
   [[nodiscard]] std::optional<SlabBlock> from(Home& home, std::uint32_t size_class) noexcept;
   [[nodiscard]] std::optional<SlabAt> find(Home& home, std::uint32_t slab) const noexcept;
@@ -211,7 +211,8 @@ struct SlabPool::State {
   std::uint32_t next_look = 0;  // take_back_empty()
   std::vector<bool> was_empty;
   std::deque<std::uint32_t> to_take_back;
-  std::deque<Home> homes;  // up to the last one in whose memory this process has allocated
+  std::vector<std::unique_ptr<Home>>
+      homes;  // that this process has opened: those of the first ranks
   Runs protocols;
 };
 

@@ -33,8 +33,9 @@ struct HolderGate : AnyTime {
 
 // --- a member that finds no room -----------------------------------------------------------------
 
-bool SlabPool::asks(Rank home) const noexcept {
-  return home < state_->homes.size() && state_->homes[home].asks_until_ns != 0;
+bool SlabPool::asks(Rank rank) const noexcept {
+  const State::Home* const home = state_->home_of(rank);
+  return home != nullptr && home->asks_until_ns != 0;
 }
 
 /// Asks the home to look for room: `ok` if it has found some, `no_room` if not; `timed_out` if it
@@ -72,11 +73,10 @@ Protocol<Status> SlabPool::State::give_back_requested() {
     });
     const Rank from = rank_in(request);
     const auto slab = static_cast<std::uint32_t>(request >> 16);
-    if (from < homes.size() && progress.contains(from)) {
-      Home& home = homes[from];
-      if (const auto held = find(home, slab)) withdraw(home, *held);
-      static_cast<void>(co_await drain(home, slab));
-      if (const auto held = find(home, slab)) keep(home, *held);
+    if (Home* const home = home_of(from); home != nullptr && progress.contains(from)) {
+      if (const auto held = find(*home, slab)) withdraw(*home, *held);
+      static_cast<void>(co_await drain(*home, slab));
+      if (const auto held = find(*home, slab)) keep(*home, *held);
     }
     memory::store(at, 0);
   }

@@ -30,20 +30,19 @@ void SlabPool::State::keep(Home& home, SlabAt slab) noexcept {
 
 void SlabPool::withdraw(Rank rank, std::uint32_t slab) noexcept {
   State& state = *state_;
-  if (rank >= state.homes.size()) return;
-  State::Home& home = state.homes[rank];
-  const auto held = state.find(home, slab);
+  State::Home* const home = state.home_of(rank);
+  const auto held = home == nullptr ? std::nullopt : state.find(*home, slab);
   if (!held) return;
-  state.withdraw(home, *held);
-  if (std::find(home.withdrawn.begin(), home.withdrawn.end(), slab) == home.withdrawn.end())
-    home.withdrawn.push_back(slab);
+  state.withdraw(*home, *held);
+  if (std::find(home->withdrawn.begin(), home->withdrawn.end(), slab) == home->withdrawn.end())
+    home->withdrawn.push_back(slab);
   state.fabric.wake_at(state.fabric.now_ns());
 }
 
 void SlabPool::keep(Rank rank, std::uint32_t slab) noexcept {
-  State& state = *state_;
-  if (rank >= state.homes.size()) return;
-  if (const auto held = state.find(state.homes[rank], slab)) state.keep(state.homes[rank], *held);
+  State::Home* const home = state_->home_of(rank);
+  const auto held = home == nullptr ? std::nullopt : state_->find(*home, slab);
+  if (held) state_->keep(*home, *held);
 }
 
 /// Runs as long as the pool. If there is no memory for a frame, the home asks again.
@@ -86,32 +85,27 @@ Protocol<Status> SlabPool::State::drain(Home& home, std::uint32_t index) {
 // --- a holder: looks where its home has made room ------------------------------------------------
 
 void SlabPool::hint(Rank rank, std::uint32_t size_class, std::uint32_t slab) noexcept {
-  State& state = *state_;
-  if (rank >= state.homes.size() || size_class >= state.options.block_bytes.size() ||
-      slab == kNoSlab)
-    return;
-  std::deque<std::uint32_t>& hints = state.homes[rank].classes[size_class].hints;
+  State::Home* const home = state_->home_of(rank);
+  if (home == nullptr || size_class >= home->classes.size() || slab == kNoSlab) return;
+  std::deque<std::uint32_t>& hints = home->classes[size_class].hints;
   if (std::find(hints.begin(), hints.end(), slab) != hints.end()) return;
   hints.push_back(slab);
 }
 
-/// `no_room` if the slab has no room for this member.
+/// Collects in the slab, or takes it; `no_room` if it has no room for this member.
 Protocol<Status> SlabPool::State::follow_hint(Home& home, std::uint32_t size_class) {
-  std::deque<std::uint32_t>& hints = home.classes[size_class].hints;
-  const std::uint32_t slab = hints.front();
-  hints.pop_front();
+  ClassSlabs& of = home.classes[size_class];
+  const std::uint32_t slab = of.hints.front();
+  of.hints.pop_front();
   Status status = Status::no_room;
-  if (!find(home, slab)) {
+  if (const auto held = find(home, slab); !held) {
     status = co_await take(home, size_class, slab);
-    co_return status;
+  } else if ((*held)->size_class == size_class && !(*held)->is_withdrawn) {
+    if ((*held)->free_blocks > 0) co_return Status::ok;
+    of.others.splice(of.others.begin(), of.others, *held);
+    status = co_await collect_some(home, of, 1);
   }
-  co_await may_collect(home);
-  const Turn turn(home);
-  const auto held = find(home, slab);
-  if (!held || (*held)->size_class != size_class || (*held)->is_withdrawn) co_return status;
-  const std::uint32_t before = (*held)->free_blocks;
-  status = co_await collect(home, *held);
-  co_return status == Status::ok && (*held)->free_blocks == before ? Status::no_room : status;
+  co_return status;
 }
 
 // --- a home: what its slabs hold, and how many there are -----------------------------------------
