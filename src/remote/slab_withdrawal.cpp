@@ -166,7 +166,7 @@ bool SlabPool::take_mark(std::uint32_t slab, std::size_t number) noexcept {
 
 // --- a home: how much of its memory is used ------------------------------------------------------
 
-/// Before any other member can see the region.
+/// Withholds slabs before any other member can see the region.
 void SlabPool::State::withhold_now() noexcept {
   const std::uint32_t most = static_cast<std::uint32_t>(
       std::min<std::size_t>(options.limit_bytes / options.slab_bytes, own_slabs));
