@@ -40,8 +40,8 @@ KmerCounter::KmerCounter(Containers& containers, const CountOptions& options, st
         Aggregator<Kmer>::BatchHandler(
             [this, pass](Rank, std::span<const Kmer> kmers) { return take(pass, kmers); })));
   for (std::size_t i = 0; i < kAtOnce; ++i) {
-    map_calls_.push_back(std::make_unique<CountMap::Operation>(map_.core()));
-    if (filter_) filter_calls_.push_back(std::make_unique<BloomFilter<Kmer>::Operation>(*filter_));
+    map_calls_.emplace_back();
+    filter_calls_.emplace_back();
   }
 }
 
@@ -79,7 +79,7 @@ void KmerCounter::finish() {
 // --- one-sided: all that wait at once, step by step ----------------------------------------------
 
 void KmerCounter::run_one_sided() {
-  std::array<remote::InFlight*, kAtOnce> under_way{};
+  std::vector<remote::AnyCall> under_way;
   std::array<Kmer, kAtOnce> left{};
   std::size_t many = 0;
   if (pass_ == Pass::all) {
@@ -88,30 +88,29 @@ void KmerCounter::run_one_sided() {
   } else {
     for (std::size_t i = 0; i < waits_; ++i) {
       if (pass_ == Pass::filter) {
-        filter_calls_[i]->insert(waiting_[i]);
-        under_way[i] = filter_calls_[i].get();
+        filter_calls_[i] = filter_->insert(waiting_[i]);
+        under_way.emplace_back(&filter_calls_[i]);
       } else {
-        map_.find(*map_calls_[i], waiting_[i], Promise::both, Style::one_sided);
-        under_way[i] = map_calls_[i].get();
+        map_calls_[i] = map_.find(waiting_[i], Promise::both, Style::one_sided);
+        under_way.emplace_back(&map_calls_[i]);
       }
     }
-    remote::wait_all(std::span(under_way).first(waits_), remote::kForever);
+    remote::wait_all(under_way, remote::kForever);
     for (std::size_t i = 0; i < waits_; ++i) {
-      demand_room(under_way[i]->status());
-      const bool found = pass_ == Pass::filter ? filter_calls_[i]->found() : map_calls_[i]->found();
-      if (found) left[many++] = waiting_[i];
+      const bool filters = pass_ == Pass::filter;
+      demand_room(filters ? filter_calls_[i].status() : map_calls_[i].status());
+      if (filters ? filter_calls_[i].result().found() : map_calls_[i].result().found())
+        left[many++] = waiting_[i];
     }
   }
+  under_way.clear();
   for (std::size_t i = 0; i < many; ++i) {
-    if (pass_ == Pass::filter) {
-      map_.insert(*map_calls_[i], left[i], 0, Promise::both, Style::one_sided);
-    } else {
-      map_.add(*map_calls_[i], left[i], 1, Promise::both, Style::one_sided);
-    }
-    under_way[i] = map_calls_[i].get();
+    map_calls_[i] = pass_ == Pass::filter ? map_.insert(left[i], 0, Promise::both, Style::one_sided)
+                                          : map_.add(left[i], 1, Promise::both, Style::one_sided);
+    under_way.emplace_back(&map_calls_[i]);
   }
-  remote::wait_all(std::span(under_way).first(many), remote::kForever);
-  for (std::size_t i = 0; i < many; ++i) demand_room(under_way[i]->status());
+  remote::wait_all(under_way, remote::kForever);
+  for (std::size_t i = 0; i < many; ++i) demand_room(map_calls_[i].status());
   waits_ = 0;
 }
 

@@ -52,8 +52,8 @@ class KmerCounter {
   std::vector<std::unique_ptr<Aggregator<Kmer>>> batches_;  // by pass
   Pass pass_ = Pass::all;
   Style style_ = Style::message;
-  std::vector<std::unique_ptr<CountMap::Operation>> map_calls_;
-  std::vector<std::unique_ptr<BloomFilter<Kmer>::Operation>> filter_calls_;
+  std::vector<CountMap::Operation> map_calls_;
+  std::vector<remote::Call<container::MaybePresent>> filter_calls_;
   std::array<Kmer, kAtOnce> waiting_{};
   std::size_t waits_ = 0;
 };

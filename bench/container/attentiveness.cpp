@@ -34,7 +34,7 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, do
     pair.meet();
     pair.containers().set_costs(pair.costs(effort.quick));
     const std::vector<std::uint64_t> keys = keys_of_holder(map, kSlots / 2);
-    auto operation = map.operation();
+    BenchMap::Operation operation;
     std::uint64_t next = 0;
     ProgressThread progress(pair.containers());
     const auto compute = [&] { spin_for(computing_us * 1000); };
@@ -43,7 +43,7 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort, do
         return pair.turn(
             [&] {
               return batch_ns(plan, [&] {
-                map.find(operation, keys[next++ % keys.size()], Promise::both, way.style);
+                operation = map.find(keys[next++ % keys.size()], Promise::both, way.style);
                 demand(operation);
               });
             },

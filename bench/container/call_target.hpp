@@ -23,8 +23,6 @@ class CallTarget {
         queue_(pair.containers(),
                {.name = "queue", .capacity = kKeys, .host = ContainerPair::kHolder}),
         bare_(pair.node(), kSlots),
-        map_call_(map_.operation()),
-        queue_call_(queue_.operation()),
         keys_(keys_of_holder(map_, kKeys)) {
     std::ranges::transform(keys_, std::back_inserter(slots_), [](std::uint64_t key) {
       return container::scale(static_cast<std::uint32_t>(container::hash_of(&key, sizeof key)),
@@ -45,7 +43,7 @@ class CallTarget {
   /// Each page is mapped into this process the first time that it is used.
   void warm_up() {
     for (std::uint32_t i = 0; i < kKeys; ++i) {
-      map_.find(map_call_, keys_[i]);
+      map_call_ = map_.find(keys_[i]);
       demand(map_call_);
       bare_.find(slots_[i]);
     }
@@ -70,7 +68,7 @@ class CallTarget {
       if (queue_.push_many(elements) != remote::Status::ok) throw Error("bench: the queue is full");
     }
     for (std::uint64_t i = 0; i < calls && wants_keys(); ++i) {
-      map_.assign(map_call_, keys_[(next_ + i) % kKeys], i);
+      map_call_ = map_.assign(keys_[(next_ + i) % kKeys], i);
       demand(map_call_);
     }
   }
@@ -93,7 +91,7 @@ class CallTarget {
   BenchQueue queue_;
   BareContainer bare_;
   BenchMap::Operation map_call_;
-  BenchQueue::Operation queue_call_;
+  QueueCall<std::uint64_t> queue_call_;
 
  private:
   [[nodiscard]] bool wants_keys() const noexcept {

@@ -40,7 +40,7 @@ class Caller : public CallTarget {
   void once(Style style) {
     const std::uint64_t key = next_key();
     if (on_queue(which_.call)) {
-      begin_queue_call(queue_, queue_call_, which_.call, key, which_.promise, style);
+      queue_call_.begin(queue_, which_.call, key, which_.promise, style);
       return demand(queue_call_);
     }
     begin_map_call(map_, map_call_, which_.call, key, which_.call == Call::insert ? key : turn(),

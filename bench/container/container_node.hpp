@@ -45,24 +45,38 @@ void begin_map_call(HashMap<std::uint64_t, Value>& map,
                     Styles... style) {
   switch (call) {
     case Call::insert:
-      return map.insert(operation, key, value, promise, style...);
+      operation = map.insert(key, value, promise, style...);
+      return;
     case Call::assign:
-      return map.assign(operation, key, value, promise, style...);
+      operation = map.assign(key, value, promise, style...);
+      return;
     case Call::erase:
-      return map.erase(operation, key, promise, style...);
+      operation = map.erase(key, promise, style...);
+      return;
     default:
-      return map.find(operation, key, promise, style...);
+      operation = map.find(key, promise, style...);
   }
 }
 
-/// Begins a call on a queue.
-template <class Element, class... Styles>
-void begin_queue_call(Queue<Element>& queue, typename Queue<Element>::Operation& operation,
-                      Call call, const std::type_identity_t<Element>& element, Promise promise,
-                      Styles... style) {
-  if (call == Call::push) return queue.push(operation, element, promise, style...);
-  queue.pop(operation, promise, style...);
-}
+/// A call on a queue: a push or a pop, as was begun last.
+template <class Element>
+struct QueueCall {
+  template <class... Styles>
+  void begin(Queue<Element>& queue, Call call, const Element& element, Promise promise,
+             Styles... style) {
+    pushes = call == Call::push;
+    if (pushes)
+      push = queue.push(element, promise, style...);
+    else
+      pop = queue.pop(promise, style...);
+  }
+  [[nodiscard]] bool finished() const noexcept { return push.finished() && pop.finished(); }
+  remote::Status wait() { return pushes ? push.wait() : pop.wait(); }
+
+  bool pushes = true;
+  typename Queue<Element>::Push push;
+  typename Queue<Element>::Pop pop;
+};
 
 class ContainerNode {
  public:
@@ -131,7 +145,8 @@ inline std::vector<std::uint64_t> keys_of_holder(const BenchMap& map, std::size_
 }
 
 /// Waits for an operation that is under way, or has ended; throws Error if it ends badly.
-inline void demand(ContainerOperation& operation) {
+template <class Operation>
+void demand(Operation& operation) {
   const remote::Status status = operation.wait();
   if (status != remote::Status::ok)
     throw Error("bench: a call ended: " + std::string(remote::describe(status)));

@@ -36,16 +36,16 @@ Result measure_finds(const RealNetwork& network, const Effort& effort, Promise p
         bare.find(slot);  // each page is mapped the first time that it is used
     }
     pair.meet();
-    std::deque<BenchMap::Operation> operations;
-    std::vector<remote::InFlight*> all;
-    for (std::size_t i = 0; i < kAtOnce; ++i) all.push_back(&operations.emplace_back(map.core()));
+    std::array<BenchMap::Operation, kAtOnce> operations;
+    std::vector<remote::AnyCall> all;
+    for (BenchMap::Operation& operation : operations) all.emplace_back(&operation);
     std::uint64_t next = 0;
     const auto finds = [&] {
       for (std::size_t i = 0; i < kAtOnce; ++i)
-        map.find(operations[i], keys[next++ * 7919 % count], promise);
+        operations[i] = map.find(keys[next++ * 7919 % count], promise);
       remote::wait_all(all, remote::kForever);
       for (BenchMap::Operation& operation : operations)
-        if (!operation.found()) throw Error("bench: a key is lost");
+        if (!operation.result().found()) throw Error("bench: a key is lost");
     };
     const auto reads = [&] {
       std::array<std::uint32_t, kAtOnce> where;
@@ -85,9 +85,10 @@ class ManyCaller : public CallTarget {
   ManyCaller(ContainerPair& pair, const ManyCase& many)
       : CallTarget(pair, many.which), is_bulk_(many.is_bulk) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
-      all_.push_back(on_queue(which_.call)
-                         ? static_cast<remote::InFlight*>(&pushes_.emplace_back(queue_.core()))
-                         : &operations_.emplace_back(map_.core()));
+      if (on_queue(which_.call))
+        all_.emplace_back(&pushes_.emplace_back());
+      else
+        all_.emplace_back(&operations_.emplace_back());
     }
   }
   void bare_once() {
@@ -114,8 +115,8 @@ class ManyCaller : public CallTarget {
     if (is_bulk_) return move_all();
     for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
     remote::wait_all(all_, remote::kForever);
-    for (const remote::InFlight* operation : all_)
-      if (!operation->ok()) throw Error("bench: a call has failed");
+    for (BenchMap::Operation& operation : operations_) demand(operation);
+    for (BenchQueue::Push& operation : pushes_) demand(operation);
   }
 
  private:
@@ -123,9 +124,10 @@ class ManyCaller : public CallTarget {
     const std::uint64_t key = next_key();
     const Call call = which_.call;
     if (on_queue(call))
-      return begin_queue_call(queue_, pushes_[i], call, key, which_.promise, Style::one_sided);
-    begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
-                   which_.promise, Style::one_sided);
+      pushes_[i] = queue_.push(key, which_.promise, Style::one_sided);
+    else
+      begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
+                     which_.promise, Style::one_sided);
   }
   void move_all() {
     std::array<std::uint64_t, kAtOnce> elements{};
@@ -140,8 +142,8 @@ class ManyCaller : public CallTarget {
 
   bool is_bulk_;
   std::deque<BenchMap::Operation> operations_;
-  std::deque<BenchQueue::Operation> pushes_;
-  std::vector<remote::InFlight*> all_;
+  std::deque<BenchQueue::Push> pushes_;
+  std::vector<remote::AnyCall> all_;
 };
 
 Result measure_calls(const RealNetwork& network, const Effort& effort, const ManyCase& many) {

@@ -25,14 +25,14 @@ double calls_per_s(const Effort& effort, std::uint32_t processes) {
     BenchMap map(here.containers, {.name = "map", .slots = kSlots, .style = Style::one_sided});
     me.meet([&] { here.poll(); });
     std::uint64_t key = me.rank();
-    auto operation = map.operation();
+    BenchMap::Operation operation;
     alternate(me, 1, {[&]() -> std::optional<double> {
                 me.meet([&] { here.poll(); });
                 const double start = now_ns();
                 for (std::uint32_t i = 0; i < calls; i += 2, key += me.size()) {
-                  map.insert(operation, key % (kSlots / 2), i);
+                  operation = map.insert(key % (kSlots / 2), i);
                   demand(operation);
-                  map.find(operation, (key * 31 + 1) % (kSlots / 2));
+                  operation = map.find((key * 31 + 1) % (kSlots / 2));
                   demand(operation);
                 }
                 me.meet([&] { here.poll(); });

@@ -32,23 +32,18 @@ void our_round(Team& team, const Effort& effort, const Batches& plan) {
     Counter counter(pair.containers(), {.name = "counter", .host = ContainerPair::kHolder});
     Array<std::uint64_t> array(pair.containers(), {.name = "array", .size = kElements});
     pair.meet();
-    auto of_counter = counter.operation();
-    auto of_array = array.operation();
     const std::uint64_t there = array.block() * ContainerPair::kHolder;
-    const auto on_array = [&](auto call) {
-      return timed(pair, plan, [&, call] {
-        call();
-        demand(of_array);
+    const auto waiting_for = [&](auto begin) {
+      return timed(pair, plan, [begin] {
+        auto call = begin();
+        demand(call);
       });
     };
     alternate(me, 1,
-              {timed(pair, plan,
-                     [&] {
-                       of_counter.add(1);
-                       demand(of_counter);
-                     }),
-               on_array([&] { of_array.add(there, 1); }), on_array([&] { of_array.get(there); }),
-               on_array([&] { of_array.put(there, 1); })});
+              {waiting_for([&] { return counter.add(1); }),
+               waiting_for([&] { return array.add(there, 1); }),
+               waiting_for([&] { return array.get(there); }),
+               waiting_for([&] { return array.put(there, 1); })});
   });
 }
 

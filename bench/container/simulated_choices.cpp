@@ -16,12 +16,6 @@ constexpr std::array<double, 4> kComputingUs{0, 2, 10, 50};
 constexpr std::uint32_t kTimes = 16;  // calls of each client
 constexpr std::uint32_t kMostSeeds = 3;
 
-/// Awaits a call of whichever type.
-struct EndOf : remote::Awaiting {
-  using remote::Awaiting::Awaiting;
-  void await_resume() const noexcept {}
-};
-
 template <std::size_t Words>
 class ChoiceProcess {
  public:
@@ -43,10 +37,18 @@ class ChoiceProcess {
     for (std::uint32_t i = 0; i < times; ++i) {
       fabric.spend(pause_ns * static_cast<double>(random() % 1024) / 1024);
       const std::uint64_t begin_ns = fabric.now_ns();
-      ContainerOperation& operation = calls_.begin(call, promise);
-      EndOf ended(operation);
-      co_await ended;
-      demand(operation);
+      if (on_queue(call)) {
+        auto& queue_call = calls_.begin_on_queue(call, promise);
+        if (queue_call.pushes)
+          static_cast<void>(co_await queue_call.push);
+        else
+          static_cast<void>(co_await queue_call.pop);
+        demand(queue_call);
+      } else {
+        auto& operation = calls_.begin_on_map(call, promise);
+        co_await operation;
+        demand(operation);
+      }
       *sum_ns += static_cast<double>(fabric.now_ns() - begin_ns) / times;
     }
   }

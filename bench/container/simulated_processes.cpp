@@ -112,8 +112,7 @@ SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting
     : containers_(fabric),
       words_(fabric.allocate({.name = "bare", .bytes = kBareBytes})),
       map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}),
-      step_(containers_.progress()),
-      map_call_(map_.operation()) {
+      step_(containers_.progress()) {
   // No word has the value that a persistent swap expects first.
   for (std::uint64_t place = 0; place < kManyPlaces; ++place)
     memory::store(
@@ -125,7 +124,7 @@ SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting
                                                                .capacity = setting.capacity,
                                                                .host = rank,
                                                                .style = setting.style}));
-    queue_calls_.push_back(std::make_unique<BenchQueue::Operation>(queues_.back()->core()));
+    queue_calls_.emplace_back();
   }
   fabric.announce(words_);  // last, so that a peer that has it has all
 }
@@ -223,10 +222,13 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
     fabric().spend(work->computing_ns);
     if (on_queue(call)) {
       const Rank host = other(random);
-      BenchQueue::Operation& operation = *queue_calls_[host];
-      begin_queue_call(*queues_[host], operation, call, fabric().rank(), promise);
-      co_await operation;
-      demand(operation);
+      QueueCall<std::uint64_t>& queue_call = queue_calls_[host];
+      queue_call.begin(*queues_[host], call, fabric().rank(), promise);
+      if (queue_call.pushes)
+        static_cast<void>(co_await queue_call.push);
+      else
+        static_cast<void>(co_await queue_call.pop);
+      demand(queue_call);
     } else {
       begin_on_map(call, promise, i);
       co_await map_call_;
@@ -240,9 +242,9 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
 remote::Job SimulatedProcess::fill_queue(std::uint32_t elements) {
   const Rank self = fabric().rank();
   for (std::uint32_t i = 0; i < elements; ++i) {
-    queues_[self]->push(*queue_calls_[self], i);
-    co_await *queue_calls_[self];
-    demand(*queue_calls_[self]);
+    queue_calls_[self].begin(*queues_[self], Call::push, i, Promise::both);
+    static_cast<void>(co_await queue_calls_[self].push);
+    demand(queue_calls_[self]);
   }
 }
 

@@ -107,8 +107,8 @@ class SimulatedProcess {
   std::vector<std::unique_ptr<BenchQueue>> queues_;
   BareStep step_;
   BenchMap::Operation map_call_;
-  std::vector<std::unique_ptr<BenchQueue::Operation>> queue_calls_;  // by queue
-  std::vector<std::uint64_t> keys_;                                  // that it has inserted
+  std::vector<QueueCall<std::uint64_t>> queue_calls_;  // by queue
+  std::vector<std::uint64_t> keys_;                    // that it has inserted
   std::uint64_t next_key_ = 0;
 };
 

@@ -124,7 +124,7 @@ class Grid {
   /// Each page is mapped into this process the first time that it is used.
   void warm_up() {
     for (std::uint32_t i = 0; i < kWarmUps && !holds(); ++i)
-      for (Calls& calls : calls_) demand(calls.begin_vain_find());
+      for (Calls& calls : calls_) calls.find_in_vain();
     meet();
   }
   /// Member 0 records the medians of both styles.
@@ -152,7 +152,7 @@ class Grid {
   void call_untimed(Calls& calls, std::optional<Call> call) {
     calls.begin_turn();
     for (std::uint64_t i = 0; call && !holds() && i < plan_.total(); ++i)
-      demand(calls.begin(*call, Promise::both));
+      calls.execute(*call, Promise::both);
     meet();
   }
   /// The same with random pauses between two calls, which do not count: else each request would
@@ -174,7 +174,7 @@ class Grid {
     call_untimed(calls, Calls::before(which.call));
     calls.begin_turn();
     double ns = 0;
-    const auto once = [&] { demand(calls.begin(which.call, which.promise)); };
+    const auto once = [&] { calls.execute(which.call, which.promise); };
     if (!holds()) ns = computing_us > 0 ? apart_ns(once, computing_us) : batch_ns(plan_, once);
     meet(computing_us);
     call_untimed(calls, Calls::after(which.call));

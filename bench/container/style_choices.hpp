@@ -51,8 +51,6 @@ class ChoiceCalls {
                             .capacity = kCapacity,
                             .host = holder,
                             .style = style}),
-        map_call_(map_.operation()),
-        queue_call_(queue_.operation()),
         holder_(holder),
         rank_(containers.fabric().rank()) {
     for (std::uint64_t& key : keys_) key = new_key();
@@ -70,20 +68,27 @@ class ChoiceCalls {
   }
   /// The following calls are on the same keys as those of the former turn.
   void begin_turn() noexcept { next_ = 0; }
-  /// Begins the call for the next key, or the one in the queue.
-  ContainerOperation& begin(Call call, Promise promise) {
-    if (on_queue(call)) {
-      begin_queue_call(queue_, queue_call_, call, {}, promise);
-      return queue_call_;
-    }
+  auto& begin_on_queue(Call call, Promise promise) {
+    queue_call_.begin(queue_, call, {}, promise);
+    return queue_call_;
+  }
+  /// Begins the call for the next key.
+  auto& begin_on_map(Call call, Promise promise) {
     const std::uint64_t key = call == Call::insert ? new_key() : keys_[next_++ % kKeys];
     begin_map_call(map_, map_call_, call, key, {}, promise);
     return map_call_;
   }
-  /// Begins a find of a key that is not there.
-  ContainerOperation& begin_vain_find() {
-    map_.find(map_call_, new_key());
-    return map_call_;
+  /// Makes a call, and waits for it.
+  void execute(Call call, Promise promise) {
+    if (on_queue(call))
+      demand(begin_on_queue(call, promise));
+    else
+      demand(begin_on_map(call, promise));
+  }
+  /// Finds a key that is not there, and waits.
+  void find_in_vain() {
+    map_call_ = map_.find(new_key());
+    demand(map_call_);
   }
 
  private:
@@ -97,7 +102,7 @@ class ChoiceCalls {
   HashMap<std::uint64_t, std::array<std::uint64_t, Words>> map_;
   Queue<std::array<std::uint64_t, Words + 1>> queue_;
   typename decltype(map_)::Operation map_call_;
-  typename decltype(queue_)::Operation queue_call_;
+  QueueCall<std::array<std::uint64_t, Words + 1>> queue_call_;
   Rank holder_;
   Rank rank_;
   std::uint64_t last_key_ = 0;

@@ -57,21 +57,19 @@ void demand(Status status, const char* what) {
 
 class Barrier {
  public:
-  explicit Barrier(dunlin::Containers& containers)
-      : counter_(containers, {.name = "arrived"}), operation_(counter_.operation()) {}
+  explicit Barrier(dunlin::Containers& containers) : counter_(containers, {.name = "arrived"}) {}
   void wait() {
-    operation_.add(1);
-    demand(operation_.outcome().status(), "a barrier");
+    demand(counter_.add(1).wait(), "a barrier");
     expected_ += kMembers;
-    do {
-      operation_.read();
-      demand(operation_.outcome().status(), "a barrier");
-    } while (operation_.value() < expected_);
+    for (;;) {
+      const auto arrived = counter_.read().outcome();
+      demand(arrived.status, "a barrier");
+      if (arrived.value() >= expected_) return;
+    }
   }
 
  private:
   dunlin::Counter counter_;
-  dunlin::Counter::Operation operation_;
   std::uint64_t expected_ = 0;
 };
 
@@ -118,8 +116,9 @@ class Search {
     std::uint64_t wrong = 0;
     for (Vertex vertex = 0; vertex < graph_.size(); ++vertex) {
       auto find = distances_.find(vertex, dunlin::Promise::reads);
-      demand(find.outcome().status(), "a find");
-      if ((find.found() ? find.value() : UINT32_MAX) != expected[vertex]) ++wrong;
+      demand(find.outcome().status, "a find");
+      const std::uint32_t distance = find.result().found() ? find.result().value() : UINT32_MAX;
+      if (distance != expected[vertex]) ++wrong;
     }
     std::cout << graph_.size() << " vertices, " << distance_ << " distances, " << wrong
               << " differ from Boost.Graph\n";
@@ -131,10 +130,10 @@ class Search {
   /// Of all that reach a vertex at once, one inserts it.
   void reach(Vertex vertex, std::uint32_t distance) {
     auto insert = distances_.insert(vertex, distance);
-    demand(insert.outcome().status(), "an insert");
-    if (!insert.inserted()) return;
+    demand(insert.outcome().status, "an insert");
+    if (!insert.result().inserted()) return;
     auto push = queues_[distance % 2]->push(vertex);
-    demand(push.outcome().status(), "a push");
+    demand(push.wait(), "a push");
   }
   std::uint64_t visit_all_of(std::uint32_t distance) {
     std::uint64_t visited = 0;
@@ -151,14 +150,12 @@ class Search {
   }
   /// What all have visited so far.
   void count(std::uint64_t mine) {
-    auto add = total_.operation(), read = total_.operation();
-    add.add(mine - counted_);
-    demand(add.outcome().status(), "a count");
+    demand(total_.add(mine - counted_).wait(), "a count");
     counted_ = mine;
     barrier_.wait();
-    read.read();
-    demand(read.outcome().status(), "a count");
-    visited_by_all_ = read.value();
+    const auto all = total_.read().outcome();
+    demand(all.status, "a count");
+    visited_by_all_ = all.value();
   }
 
   const Graph& graph_;

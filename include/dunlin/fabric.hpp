@@ -395,6 +395,12 @@ class Fabric {
   /// (properties().reads_are_loads), this begins to bring the memory into the cache, so that the
   /// misses of many reads overlap; elsewhere, or if there is no such memory, it does nothing.
   void prefetch(Rank peer, RegionId region, std::uint64_t offset, std::size_t bytes) noexcept;
+  /// The memory of the peer's region, if it is mapped in this process (as on shm) and operations on
+  /// it are possible; else nothing. The functions of <dunlin/fabric/memory.hpp> then do at once
+  /// what operations would. Valid until the next poll(); ring() comes behind changes.
+  [[nodiscard]] std::span<std::byte> reach(Rank peer, RegionId region) noexcept;
+  /// Wakes the peer if it sleeps: what post() does behind operations that change its memory.
+  void ring(Rank peer) noexcept;
   /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (FAB-F1).
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept;

@@ -8,9 +8,14 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "fault_injection.hpp"
+#include "remote/control_channel.hpp"
 
 /// Batches of elements, from each member to each.
 namespace dunlin::container {
+
+using remote::Protocol;
+using remote::Status;
+using remote::Until;
 
 namespace {
 
@@ -84,22 +89,43 @@ void AggregatorState::look_at(Rank to) noexcept {
 
 bool AggregatorState::has_room(Rank to) noexcept {
   Target& target = targets[to];
-  if (!target.sending && target.filled < spec.elements) {
-    if (target.open - target.handled < spec.batches ||
-        is_injected(FaultInjection::unhandled_place_is_reused))
-      return true;
-    look_at(to);
-    return target.open - target.handled < spec.batches;
-  }
-  send_open(to);
-  return !target.sending && target.filled < spec.elements &&
-         target.open - target.handled < spec.batches;
+  if (target.sending || target.filled == spec.elements) return false;
+  if (target.open - target.handled < spec.batches ||
+      is_injected(FaultInjection::unhandled_place_is_reused))
+    return true;
+  look_at(to);
+  return target.open - target.handled < spec.batches;
 }
 
 std::byte* AggregatorState::push(Rank to) noexcept {
-  if (to >= targets.size() || targets[to].lost || !has_room(to)) return nullptr;
+  if (lost(to)) return nullptr;
+  if (!has_room(to)) {
+    send_open(to);
+    if (!has_room(to)) return nullptr;
+  }
   Target& target = targets[to];
   return batch_of(target) + kCacheLineBytes + std::size_t{target.filled++} * spec.element_bytes;
+}
+
+/// Polls send a batch that is full.
+Protocol<Status> AggregatorState::wait_for_room(Rank to) {
+  co_await Until([&] { return lost(to) || has_room(to); });
+  co_return lost(to) ? Status::lost : Status::ok;
+}
+
+Protocol<Status> AggregatorState::flush() {
+  struct Flushing {
+    std::uint32_t& flushes;
+    explicit Flushing(std::uint32_t& all) noexcept : flushes(all) { ++flushes; }
+    ~Flushing() { --flushes; }
+  } const flushing(flushes);
+  for (Rank rank = 0; rank < targets.size(); ++rank) send_open(rank);
+  bool any_lost = false;
+  for (Rank rank = 0; rank < targets.size(); ++rank) {
+    co_await Until([&] { return lost(rank) || is_taken(rank); });
+    any_lost = any_lost || !is_taken(rank);
+  }
+  co_return any_lost ? Status::lost : Status::ok;
 }
 
 void AggregatorState::finish_batch(Target& target) noexcept {
@@ -130,7 +156,7 @@ void AggregatorState::send_open(Rank to) noexcept {
     target.handled = target.open;
     return;
   }
-  if (site.fault(to) != remote::Status::ok) {
+  if (site.fault(to) != Status::ok) {
     target.lost = true;
     return;
   }
@@ -157,8 +183,9 @@ void AggregatorState::send_open(Rank to) noexcept {
   }
 }
 
-bool AggregatorState::taken_by(Rank to) const noexcept {
+bool AggregatorState::is_taken(Rank to) noexcept {
   const Target& target = targets[to];
+  if (target.handled != target.open) look_at(to);
   return target.filled == 0 && target.handled == target.open;
 }
 
@@ -197,7 +224,7 @@ std::size_t AggregatorState::take_from(Rank from) {
 /// What is said twice is said again later: only the last number counts.
 void AggregatorState::acknowledge(Rank from) noexcept {
   Origin& origin = origins[from];
-  if (!origin.completion.finished() || site.fault(from) != remote::Status::ok) return;
+  if (!origin.completion.finished() || site.fault(from) != Status::ok) return;
   origin.word = {origin.refused, origin.next};
   const Operation tell =
       write(from, site.region(), std::uint64_t{hub.fabric.rank()} * kCacheLineBytes,
@@ -218,7 +245,7 @@ std::size_t AggregatorState::poll_part() {
   handing_over = false;
   for (Rank rank = 0; rank < targets.size(); ++rank) {
     Target& target = targets[rank];
-    if (target.sending || target.filled == spec.elements) send_open(rank);
+    if (target.sending || target.filled == spec.elements || flushes > 0) send_open(rank);
   }
   return done;
 }
@@ -235,48 +262,16 @@ AggregatorCore::AggregatorCore(Containers& containers, const AggregatorSpec& spe
 AggregatorCore::~AggregatorCore() = default;
 std::byte* AggregatorCore::push(Rank to) noexcept { return state_->push(to); }
 Containers& AggregatorCore::containers() const noexcept { return state_->containers; }
-bool AggregatorCore::lost(Rank to) const noexcept {
-  return to >= state_->targets.size() || state_->targets[to].lost;
+bool AggregatorCore::lost(Rank to) const noexcept { return state_->lost(to); }
+remote::Call<Status> AggregatorCore::wait_for_room(Rank to) {
+  return {state_->hub.progress, state_->wait_for_room(to)};
 }
+remote::Call<Status> AggregatorCore::flush() { return {state_->hub.progress, state_->flush()}; }
 
 std::uint64_t AggregatorCore::refused() const noexcept {
   std::uint64_t all = 0;
   for (const auto& target : state_->targets) all += target.refused;
   return all;
-}
-
-AggregatorWait::AggregatorWait(AggregatorCore& core) noexcept
-    : ContainerOperation(core.state_->hub), state_(*core.state_) {}
-
-void AggregatorWait::for_room(Rank to) noexcept {
-  abandon();
-  all_ = false;
-  to_ = to;
-  start();
-}
-
-void AggregatorWait::for_all() noexcept {
-  abandon();
-  all_ = true;
-  start();
-}
-
-void AggregatorWait::advance() noexcept {
-  if (!all_) {
-    if (to_ >= state_.targets.size() || state_.targets[to_].lost) return end(remote::Status::lost);
-    if (state_.has_room(to_)) end(remote::Status::ok);
-    return;
-  }
-  bool complete = true, any_lost = false;
-  for (Rank rank = 0; rank < state_.targets.size(); ++rank) {
-    const AggregatorState::Target& target = state_.targets[rank];
-    if (!target.lost) state_.send_open(rank);
-    state_.look_at(rank);
-    const bool taken = state_.taken_by(rank);
-    any_lost = any_lost || (target.lost && !taken);
-    complete = complete && (taken || target.lost);
-  }
-  if (complete) end(any_lost ? remote::Status::lost : remote::Status::ok);
 }
 
 }  // namespace dunlin::container

@@ -19,11 +19,17 @@ struct AggregatorState final : Served {
   AggregatorState(Containers& containers, AggregatorSpec its_spec, AggregatorCore::Handler handler);
   ~AggregatorState() override;
 
+  [[nodiscard]] remote::Protocol<remote::Status> wait_for_room(Rank to);
+  [[nodiscard]] remote::Protocol<remote::Status> flush();
   [[nodiscard]] std::byte* push(Rank to) noexcept;
   /// Sends the open batch, if there is anything in it, and room.
   void send_open(Rank to) noexcept;
+  /// Whether the open batch takes an element more.
   [[nodiscard]] bool has_room(Rank to) noexcept;
-  [[nodiscard]] bool taken_by(Rank to) const noexcept;
+  [[nodiscard]] bool lost(Rank to) const noexcept {
+    return to >= targets.size() || targets[to].lost;
+  }
+  [[nodiscard]] bool is_taken(Rank to) noexcept;
   void look_at(Rank to) noexcept;
 
   std::size_t poll_part() override;
@@ -62,6 +68,7 @@ struct AggregatorState final : Served {
     return target.memory.data() + target.open % spec.batches * batch_bytes;
   }
   void finish_batch(Target& target) noexcept;
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
 
   Containers& containers;
   Hub& hub;
@@ -73,6 +80,7 @@ struct AggregatorState final : Served {
   std::deque<Origin> origins;
   std::vector<std::byte> image;  // of a batch that is handed over
   bool handing_over = false;
+  std::uint32_t flushes = 0;  // under way: polls send what is in the buffers
   Site site;
 };
 

@@ -12,9 +12,13 @@
 #include "container/check.hpp"
 #include "container/hub.hpp"
 #include "container/load_estimate.hpp"
+#include "container/steps.hpp"
 #include "container/value_pool.hpp"
 
 namespace dunlin::container {
+
+using remote::Protocol;
+using remote::Status;
 
 /// The first word of a map's slot: docs/formats/container.md.
 namespace word {
@@ -97,41 +101,119 @@ static_assert(sizeof(OfferedSlot) == 16);
 struct Room {
   /// `ok`: the offered slot, or there are more tables; `name_taken`: the key has a slot, or there
   /// is an empty one; `busy`: ask again; `full`: there is none.
-  remote::Status status = remote::Status::full;
+  Status status = Status::full;
   std::optional<OfferedSlot> offered = {};
+};
+
+/// A call that is under way: what is called, and the memory that it works with.
+struct MapRequest {
+  MapRequest(MapState& map, MapCall its_call, Promise its_promise, Style its_style,
+             const std::byte* its_payload) noexcept;
+  [[nodiscard]] MapResult ended(Status status) noexcept;
+  [[nodiscard]] std::byte* value() const noexcept { return payload + key_bytes; }
+
+  MapCall call;
+  Promise promise;
+  Style style;
+  std::uint8_t serial;
+  std::uint16_t fingerprint;
+  std::uint32_t key_bytes, value_bytes;
+  std::uint64_t hash;
+  Rank home;
+  bool found = false;
+  std::uint32_t round_trips = 0;
+  std::uint64_t addend;
+  CallMemory memory;             // for the next three
+  std::byte* window = nullptr;   // the slots that are read, or the one that is written
+  std::byte* payload = nullptr;  // key and value
+  std::byte* former = nullptr;   // a value, if the map has a pool
+};
+
+/// Where a call is in the sequence of its key.
+struct Probe {
+  Probe(MapState& map, const MapRequest& one) noexcept;
+  void enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t hash) noexcept;
+  void pass() noexcept;
+  /// Begins with the first slot again; false if it has done so often enough.
+  [[nodiscard]] bool restart(MapState& map, const MapRequest& one) noexcept;
+
+  MapTable* table = nullptr;
+  std::uint32_t level = 0;  // the table's number
+  std::uint32_t slot = 0;
+  std::uint32_t probed = 0;           // slots of the table that belong to other keys
+  std::optional<std::uint64_t> word;  // the slot's, if the call knows it without a look
+  bool is_offered = false;            // by the home (CON-M5)
+  std::uint32_t restarts = 0;
+};
+
+/// A slot that a call claims. Unless the claim has been lost or published as a whole, the
+/// destructor owes its mend (CON-P5). The claim may be on its way still: the mend comes behind it,
+/// and changes nothing if there is nothing to do.
+class Claim {
+ public:
+  Claim(MapState& map, const Probe& at, Rank home, std::uint64_t word);
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  ~Claim();
+  void settle() noexcept { is_settled_ = true; }
+
+ private:
+  MapState& map_;
+  MapTable& table_;
+  Rank home_;
+  std::uint32_t slot_;
+  std::uint64_t word_;
+  bool is_settled_ = false;
+};
+
+/// Until the next poll, which is soon: a call looks again at what another one is changing.
+class [[nodiscard]] Soon final : public remote::Waiter {
+ public:
+  explicit Soon(Hub& hub) noexcept : hub_(hub) {}
+  [[nodiscard]] bool ready() noexcept override {
+    if (std::exchange(asked_, true)) return true;
+    hub_.look_again_soon();
+    return false;
+  }
+  void result() const noexcept {}
+
+ private:
+  Hub& hub_;
+  bool asked_ = false;
 };
 
 struct MapState final : Served {
   MapState(Containers& containers, MapSpec its_spec);
   ~MapState() override;
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
 
-  // --- one-sided: map_operation.cpp --------------------------------------------------------------
-  using Stage = MapOperation::Stage;
-  void begin(MapOperation& op) noexcept;
-  void advance(MapOperation& op) noexcept;
-  void clean_up(MapOperation& op) noexcept;
-  /// One step; whether the next can follow at once.
-  [[nodiscard]] bool step(MapOperation& op) noexcept;
-  [[nodiscard]] bool choose(MapOperation& op) noexcept;
-  [[nodiscard]] bool ask(MapOperation& op) noexcept;
-  [[nodiscard]] bool claim(MapOperation& op) noexcept;
-  [[nodiscard]] bool claimed(MapOperation& op) noexcept;
-  [[nodiscard]] bool look(MapOperation& op) noexcept;
-  [[nodiscard]] bool looked(MapOperation& op) noexcept;
-  [[nodiscard]] bool publish(MapOperation& op) noexcept;
-  /// The next step of the call at a slot of its key, or a vacant one.
-  [[nodiscard]] bool act(MapOperation& op, Sight sight, const std::byte* image) noexcept;
-  void use_former(MapOperation& op, const std::byte* slot) const noexcept;
-  [[nodiscard]] bool post(MapOperation& op, Site& at, std::span<const Operation> batch,
-                          Stage next) noexcept;
-  void next_slot(MapOperation& op, std::uint32_t by = 1) const noexcept;
-  [[nodiscard]] Style style_of(const MapOperation& op) noexcept;
+  // --- calls: map_call.cpp -----------------------------------------------------------------------
+  /// As MapCore::at_once.
+  [[nodiscard]] std::optional<MapApplied> begin(MapCall call, Promise promise, Style style,
+                                                std::byte* payload) noexcept;
+  Protocol<MapResult> run(MapRequest one);
+  Protocol<Status> by_message(MapRequest& one);
+  Protocol<Status> one_sided(MapRequest& one);
+  /// Claims and writes the slot, whose word is `seen`; `busy`: it has another word.
+  Protocol<Status> change(MapRequest& one, Probe& at, std::uint64_t seen, std::uint64_t claimed);
+  /// What the slots in the window mean; `at` goes on to the first one that matters.
+  [[nodiscard]] Sight look(const MapRequest& one, Probe& at, std::uint32_t slots,
+                           const std::byte*& image) const noexcept;
+  void use_former(MapRequest& one, const std::byte* slot) const noexcept;
+  [[nodiscard]] std::uint32_t slots_to_read(const MapRequest& one, const Probe& at) const noexcept;
+  [[nodiscard]] Style style_of(const MapRequest& one) noexcept;
+  [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept {
+    return scale(static_cast<std::uint32_t>(hash >> 32), members);
+  }
+  /// Makes room for a mend for each claim, and one more: what the destructor of a claim owes needs
+  /// no memory.
+  void reserve_mends();
 
   // --- growth: map_growth.cpp --------------------------------------------------------------------
-  [[nodiscard]] bool next_table(MapOperation& op) noexcept;
-  [[nodiscard]] bool count_tables(MapOperation& op) noexcept;
-  [[nodiscard]] bool counted_tables(MapOperation& op) noexcept;
-  [[nodiscard]] bool ask_room(MapOperation& op) noexcept;
+  /// Behind a window without a vacant slot. `under_way`: the search goes on where `at` is now.
+  Protocol<Status> pass_table(MapRequest& one, Probe& at);
+  /// Asks the home for room behind the tables that the call has passed.
+  Protocol<Room> ask_room(MapRequest& one, std::uint32_t tables_seen);
   /// The answer to a member that has found no room in so many tables.
   [[nodiscard]] Room room_behind(std::uint64_t tables_seen, std::uint64_t hash);
   /// Of a call on the own part that has passed the windows of all tables.
@@ -142,9 +224,6 @@ struct MapState final : Served {
   }
   // map_reuse.cpp
   [[nodiscard]] Room offer(std::uint64_t hash);
-  /// Whether the call goes on with the answer.
-  [[nodiscard]] bool take_room(MapOperation& op, const Room& room) noexcept;
-  void restart(MapOperation& op) noexcept;
   [[nodiscard]] std::uint32_t tables() const noexcept {
     return 1 + static_cast<std::uint32_t>(later.size());
   }
@@ -168,9 +247,17 @@ struct MapState final : Served {
                                                         std::uint64_t seen, std::uint8_t serial,
                                                         std::uint16_t fingerprint) const noexcept;
 
-  // --- in own memory: map_local.cpp --------------------------------------------------------------
-  /// The whole call; `payload` is key and value.
-  [[nodiscard]] MapApplied local(MapCall call, Promise promise, std::byte* payload) noexcept;
+  // --- in mapped memory: map_local.cpp -----------------------------------------------------------
+  /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
+  /// this does not. `payload` is key and value, and `hash` the key's. Requires that promises are
+  /// not checked, or that the call is announced.
+  [[nodiscard]] std::optional<MapApplied> at_once(std::uint64_t hash, MapCall call, Promise promise,
+                                                  Style style, std::byte* payload) noexcept;
+  /// Asks for the memory where a call on that hash will begin.
+  void prefetch(std::uint64_t hash) const noexcept;
+  [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
+  [[nodiscard]] MapApplied local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
+                                 std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                      std::uint16_t fingerprint, std::byte* payload) noexcept;
   void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;
@@ -225,8 +312,10 @@ struct MapState final : Served {
   std::string why_not_grown;
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::vector<Mend> mends;
+  std::size_t claims = 0;                // that are under way
+  remote::FramePool buffers;             // the memory of calls
   mutable std::vector<std::byte> image;  // of a slot of our own
-  std::vector<std::byte> former;         // value of an exchange, if there is a pool
+  std::vector<std::byte> former;         // value of an exchange in own memory
   std::uint8_t serial = 0;
   /// Of the own part, as far as it is counted.
   struct Census {

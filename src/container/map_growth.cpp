@@ -4,6 +4,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/map.hpp"
 #include "fault_injection.hpp"
 
@@ -62,76 +63,62 @@ void MapState::learn_tables(Rank home, std::uint64_t count) noexcept {
   known[home] = std::max(known[home], static_cast<std::uint32_t>(most));
 }
 
-/// Behind a window without a vacant slot.
-bool MapState::next_table(MapOperation& op) noexcept {
-  const std::uint32_t level = op.level_ + 1U;
-  const bool takes = takes_slot(op.call_kind_);
-  if (level == sizes.size() && takes) {
-    op.stage_ = Stage::ask_room;
-    return true;
+/// CON-G2: the count of tables is read after the windows.
+Protocol<Status> MapState::pass_table(MapRequest& one, Probe& at) {
+  const std::uint32_t next = at.level + 1;
+  DUNLIN_ASSERT(at.probed >= at.table->window, "CON-G1: a window is passed as a whole");
+  for (;;) {
+    if (next < sizes.size() && next >= known[one.home]) {
+      std::uint64_t count = tables();
+      if (one.home != self) {
+        ++one.round_trips;
+        const Status status =
+            co_await post(first.site, read(one.home, first.site.region(), 0, &count, sizeof count));
+        if (status != Status::ok) co_return status;
+      }
+      if (!is_injected(FaultInjection::added_table_is_not_searched) || takes_slot(one.call))
+        learn_tables(one.home, count);
+    }
+    if (next < known[one.home]) {
+      if (next >= tables()) {  // the way to the home's table is a table of our own
+        want_tables(next + 1);
+        co_await remote::Until([&] { return next < tables() || !why_not_grown.empty(); });
+        if (next >= tables()) co_return Status::no_room;
+      }
+      at.enter(table(next), next, one.hash);
+      co_return Status::under_way;
+    }
+    if (!takes_slot(one.call)) co_return Status::ok;
+    const Room room = co_await ask_room(one, next);
+    if (room.offered) {  // the peer may have sent anything
+      const OfferedSlot& offered = *room.offered;
+      if (offered.level >= tables() || offered.slot >= table(offered.level).slots)
+        co_return Status::full;
+      at.table = &table(offered.level);
+      at.level = offered.level;
+      at.slot = offered.slot;
+      at.word = offered.word;
+      at.is_offered = true;
+      co_return Status::under_way;
+    }
+    if (room.status == Status::name_taken)
+      co_return at.restart(*this, one) ? Status::under_way : Status::full;
+    if (room.status == Status::busy) co_await Soon(hub);
+    if (room.status != Status::ok && room.status != Status::busy) co_return room.status;
   }
-  if (level == sizes.size()) {
-    op.finish(Status::ok);
-    return false;
-  }
-  if (level >= known[op.home_]) {
-    op.stage_ = Stage::count;
-    return true;
-  }
-  if (level >= tables()) {  // the way to the home's table is a table of our own
-    want_tables(level + 1);
-    if (!why_not_grown.empty()) op.finish(Status::no_room);
-    return false;
-  }
-  op.level_ = static_cast<std::uint8_t>(level);
-  op.table_ = &table(level);
-  op.slot_ = op.table_->first_slot(hash_of(op.payload_, spec.key_bytes));
-  op.probed_ = 0;
-  op.stage_ = Stage::look;
-  return true;
 }
 
-/// CON-G2: the count is read after the windows.
-bool MapState::count_tables(MapOperation& op) noexcept {
-  if (op.home_ == self) {
-    op.before_ = tables();
-    op.stage_ = Stage::counted;
-    return true;
-  }
-  const Operation get =
-      read(op.home_, first.site.region(), 0, &op.before_, sizeof op.before_).notify(op.completion_);
-  return post(op, first.site, std::span(&get, 1), Stage::counted);
-}
-
-bool MapState::counted_tables(MapOperation& op) noexcept {
-  if (!is_injected(FaultInjection::added_table_is_not_searched) || takes_slot(op.call_kind_))
-    learn_tables(op.home_, op.before_);
-  if (op.level_ + 1U < known[op.home_]) {
-    op.stage_ = Stage::next_table;
-    return true;
-  }
-  if (!takes_slot(op.call_kind_)) {
-    op.finish(Status::ok);
-    return false;
-  }
-  op.stage_ = Stage::ask_room;
-  return true;
-}
-
-bool MapState::ask_room(MapOperation& op) noexcept {
-  const std::uint64_t hash = hash_of(op.payload_, spec.key_bytes);
-  if (op.home_ == self) return take_room(op, room_behind(op.level_ + 1U, hash));
-  if (const Status fault = first.site.fault(op.home_); fault != Status::ok) {
-    op.finish(fault);
-    return false;
-  }
-  MessageHead head{.container = first.site.id(), .word = op.level_ + 1U};
-  head.operation = kAskRoom;
-  if (hub.ask(op, op.home_, head, std::as_bytes(std::span(&hash, 1))) == Hub::Sent::yes) {
-    op.stage_ = Stage::room_asked;
-    ++op.round_trips_;
-  }
-  return false;
+Protocol<Room> MapState::ask_room(MapRequest& one, std::uint32_t tables_seen) {
+  if (one.home == self) co_return room_behind(tables_seen, one.hash);
+  const MessageHead head{.container = first.site.id(), .word = tables_seen, .operation = kAskRoom};
+  OfferedSlot offered;
+  ++one.round_trips;
+  Asked asked(hub, first.site, one.home, head, std::as_bytes(std::span(&one.hash, 1)),
+              std::as_writable_bytes(std::span(&offered, 1)));
+  const Reply reply = co_await asked;
+  Room room{.status = reply.status};
+  if (reply.bytes == sizeof offered) room.offered = offered;
+  co_return room;
 }
 
 }  // namespace dunlin::container

@@ -14,12 +14,8 @@ namespace {
 
 /// Offers that nobody has taken, before those are looked for that are void.
 constexpr std::size_t kManyOffers = 64;
-/// Two keys with one hash could not both have such a slot.
-constexpr std::uint32_t kMostRestarts = 1000;
 
 }  // namespace
-
-// --- at the home ---------------------------------------------------------------------------------
 
 /// An offer is void once the slot has another word. Until then a further call of the same key is
 /// offered the same slot, so one of the two claims fails.
@@ -62,54 +58,6 @@ Room MapState::offer(std::uint64_t hash) {
   if (!found) return {.status = Status::full};
   offers.emplace(hash, *found);
   return {.status = Status::ok, .offered = found};
-}
-
-// --- at the caller -------------------------------------------------------------------------------
-
-void MapState::restart(MapOperation& op) noexcept {
-  op.level_ = 0;
-  op.table_ = &first;
-  op.slot_ = first.first_slot(hash_of(op.payload_, spec.key_bytes));
-  op.probed_ = 0;
-  op.stage_ = Stage::look;
-  if (++op.restarts_ > kMostRestarts) {
-    op.answer_ = Status::full;
-    op.stage_ = Stage::done;
-  }
-}
-
-/// The peer may have sent anything.
-bool MapState::take_room(MapOperation& op, const Room& room) noexcept {
-  if (room.offered) {
-    const OfferedSlot& offered = *room.offered;
-    if (offered.level >= tables() || offered.slot >= table(offered.level).slots) {
-      op.answer_ = Status::full;
-      op.stage_ = Stage::done;
-      return true;
-    }
-    op.level_ = static_cast<std::uint8_t>(offered.level);
-    op.table_ = &table(offered.level);
-    op.slot_ = offered.slot;
-    op.before_ = offered.word;
-    op.claims_offer_ = true;
-    op.stage_ = Stage::offered;
-    return true;
-  }
-  switch (room.status) {
-    case Status::ok:
-      op.stage_ = Stage::count;
-      return true;
-    case Status::busy:
-      hub.look_again_soon();
-      return false;
-    case Status::name_taken:
-      restart(op);
-      return true;
-    default:
-      op.answer_ = room.status;
-      op.stage_ = Stage::done;
-      return true;
-  }
 }
 
 }  // namespace dunlin::container

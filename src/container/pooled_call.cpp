@@ -3,296 +3,228 @@
 #include <cstring>
 #include <utility>
 
-#include <dunlin/fabric/memory.hpp>
-
+#include "assert.hpp"
 #include "container/map.hpp"
 #include "fault_injection.hpp"
 
 /// Calls on a map with a pool.
 namespace dunlin::container {
 
-using remote::Status;
+namespace {
 
-// --- the caller's operation ----------------------------------------------------------------------
-
-void PooledCallDeleter::operator()(PooledCall* call) const noexcept { delete call; }
-
-PooledMapOperation::PooledMapOperation(MapCore& map)
-    : MapOperation(map), core_(map), values_(map.values()) {
-  if (values_ != nullptr) make_call();
+/// The core's call: a call that may replace a reference learns of the former value.
+constexpr MapCall core_call(MapCall call) noexcept {
+  if (call == MapCall::assign) return MapCall::exchange;
+  return call == MapCall::erase ? MapCall::take : call;
 }
 
-void PooledMapOperation::make_call() { pooled_.reset(new PooledCall(core_, *values_)); }
+/// Notes when a block is written and linked, as far as the order of what follows goes.
+struct StoreGate : SiteGate {
+  bool* is_linked;
+  void accepted(std::size_t posted) const noexcept { *is_linked = posted == 2; }
+};
 
-void PooledMapOperation::begin_pooled(MapCall call, const std::byte* key,
-                                      std::span<const std::byte> value, Promise promise,
-                                      Style style) noexcept {
-  abandon();
-  if (value.size() > core_.spec().longest_value) return refuse(Status::too_long);
-  if (pooled_ == nullptr) make_call();  // the former one was given up
-  pooled_->begin(call, key, value, promise, style);
-  start();
+}  // namespace
+
+// --- a call and its caller -----------------------------------------------------------------------
+
+Caller::~Caller() {
+  if (call == nullptr) return;
+  call->caller = nullptr;
+  call->is_given_up = true;
 }
 
-std::span<const std::byte> PooledMapOperation::pooled_value() const noexcept {
-  return pooled_ != nullptr ? pooled_->value() : std::span<const std::byte>();
-}
-
-void PooledMapOperation::advance() noexcept {
-  if (values_ == nullptr) return MapOperation::advance();
-  const Status status = pooled_->step();
-  if (status == Status::under_way) return;
-  set_result(pooled_->found(), pooled_->round_trips());
-  end(status);
-}
-
-void PooledMapOperation::clean_up() noexcept {
-  if (values_ == nullptr) return MapOperation::clean_up();
-  if (pooled_ != nullptr && !pooled_->give_up()) values_->adopt(std::move(pooled_));
-}
-
-// --- the call on the core ------------------------------------------------------------------------
-
-CellOperation::CellOperation(MapCore& map)
-    : MapOperation(map),
-      key_bytes_(map.spec().key_bytes),
-      payload_(std::size_t{key_bytes_} + map.spec().value_bytes),
-      former_(map.spec().value_bytes),
-      window_(lines_for(std::max<std::size_t>(kProbeBytes, shape_of(payload_.size()).slot_bytes))) {
-  use(payload_.data(), std::as_writable_bytes(std::span(window_)));
-  use_former(former_.data());
-}
-
-PooledCall::PooledCall(MapCore& core, ValuePool& pool)
-    : pool_(pool), map_(pool.map()), op_(core), cell_(map_.spec.value_bytes) {}
-
-PooledCall::~PooledCall() { map_.hub.fabric.abandon(done_); }
-
-std::byte* PooledCall::image(std::size_t bytes) noexcept {
-  if (image_.size() < lines_for(bytes)) image_.resize(lines_for(bytes));
-  return std::as_writable_bytes(std::span(image_)).data();
-}
-
-/// Requires that the former call has ended.
-void PooledCall::begin(MapCall call, const std::byte* key, std::span<const std::byte> value,
-                       Promise promise, Style style) noexcept {
-  call_ = call == MapCall::assign  ? MapCall::exchange
-          : call == MapCall::erase ? MapCall::take
-                                   : call;
-  promise_ = promise;
-  style_ = style;
-  std::memcpy(op_.key(), key, map_.spec.key_bytes);
-  const std::uint64_t hash = hash_of(key, map_.spec.key_bytes);
-  home_ = scale(static_cast<std::uint32_t>(hash >> 32), map_.members);
-  has_block_ = is_linked_ = is_referred_ = found_ = was_asked_for_ = false;
-  wants_value_ = true;
-  round_trips_ = 0;
-  posted_ = 0;
-  seen_ = {};
-  value_ = {};
-  done_.reset();
-  std::fill(cell_.begin(), cell_.end(), std::byte{0});
-  stage_ = Stage::call;
-  if (!takes_slot(call_)) return;
-  if (value.size() + kLengthBytes <= cell_.size()) {
-    const auto length = static_cast<std::uint16_t>(value.size());
-    std::memcpy(cell_.data(), &length, kLengthBytes);
-    if (length > 0) std::memcpy(cell_.data() + kLengthBytes, value.data(), length);
-    return;
+PooledCall::PooledCall(ValuePool& its_pool, Caller* its_caller, MapCall its_call,
+                       Promise its_promise, Style its_style, const std::byte* key,
+                       std::span<const std::byte> value)
+    : pool(its_pool),
+      caller(its_caller),
+      call(core_call(its_call)),
+      promise(its_promise),
+      style(its_style) {
+  MapState& map = pool.map_;
+  const std::uint32_t key_bytes = map.spec.key_bytes;
+  home = map.home_of(hash_of(key, key_bytes));
+  payload = CallMemory(map.buffers, std::size_t{key_bytes} + map.spec.value_bytes);
+  if (payload.data() == nullptr) throw std::bad_alloc();
+  std::memcpy(payload.data(), key, key_bytes);
+  if (takes_slot(call) && !pool.put_inline(value, payload.data() + key_bytes)) {
+    own = {.stamp = pool.next_stamp(), .bytes = static_cast<std::uint32_t>(value.size())};
+    const SlotShape shape = block_shape(own.bytes);
+    image = CallMemory(map.buffers, shape.slot_bytes);
+    if (image.data() == nullptr) throw std::bad_alloc();
+    encode(shape, value.data(), own.stamp, image.data());
   }
-  own_ = {.stamp = pool_.next_stamp(), .bytes = static_cast<std::uint32_t>(value.size())};
-  const SlotShape shape = block_shape(own_.bytes);
-  encode(shape, value.data(), own_.stamp, image(shape.slot_bytes));
-  stage_ = Stage::allocate;
+  pool.reserve_frees();
+  ++pool.calls_;
+  if (caller != nullptr) caller->call = this;
 }
 
-Status PooledCall::step() noexcept {
-  while (go_on()) {
-  }
-  if (stage_ != Stage::settle || !done_.finished()) return Status::under_way;
-  return result_;
+PooledCall::~PooledCall() {
+  if (caller != nullptr) caller->call = nullptr;
+  --pool.calls_;
+  if (!block || may_be_referred) return;
+  if (is_linked)
+    pool.free(*block);
+  else
+    pool.slabs_.cancel(*block);
 }
 
-bool PooledCall::go_on() noexcept {
-  switch (stage_) {
-    case Stage::allocate:
-      return allocate();
-    case Stage::store:
-      return store();
-    case Stage::stored:
-      if (!done_.finished()) return false;
-      stage_ = Stage::call;
-      return true;
-    case Stage::call:
-      std::memcpy(op_.cell(), cell_.data(), cell_.size());
-      is_referred_ = has_block_;
-      stage_ = Stage::called;
-      op_.run(call_, promise_, style_);
-      if (!op_.finished())  // it may end behind its caller's turn
-        op_.then([hub = &map_.hub] { hub->fabric.wake_at(hub->fabric.now_ns()); });
-      return true;
-    case Stage::called:
-      if (!op_.finished()) return false;
-      called();
-      return true;
-    case Stage::read:
-      return read();
-    case Stage::fetched:
-      if (!done_.finished()) return false;
-      fetched();
-      return true;
-    case Stage::settle:
-      return false;
-  }
-  return false;
-}
-
-// --- the block of a value that is written --------------------------------------------------------
-
-bool PooledCall::allocate() noexcept {
-  if (const Status fault = map_.first.site.fault(home_); fault != Status::ok) {
-    finish(fault);
-    return false;
-  }
-  const std::size_t bytes = block_shape(own_.bytes).slot_bytes;
-  if (was_asked_for_ && pool_.slabs().full(home_, bytes)) {
-    finish(Status::no_room);
-    return false;
-  }
-  const auto block = pool_.slabs().allocate(home_, bytes);
-  was_asked_for_ = true;
-  if (!block) {
-    map_.hub.look_again_soon();
-    return false;
-  }
-  block_ = *block;
-  has_block_ = true;
-  own_.offset = block->offset;
-  put_reference(own_, cell_.data());
-  stage_ = Stage::store;
+bool ValuePool::put_inline(std::span<const std::byte> value, std::byte* cell) const noexcept {
+  const std::size_t room = map_.spec.value_bytes;
+  std::memset(cell, 0, room);
+  if (value.size() + kLengthBytes > room) return false;
+  const auto length = static_cast<std::uint16_t>(value.size());
+  std::memcpy(cell, &length, kLengthBytes);
+  if (length > 0) std::memcpy(cell + kLengthBytes, value.data(), length);
   return true;
 }
 
-/// CON-V4: what the call on the core posts, or sends, comes behind these (FAB-F1). Only a call on
-/// the own part posts nothing.
-bool PooledCall::store() noexcept {
-  const std::array batch{write(home_, pool_.slabs().region(), block_.offset, image_.data(),
-                               block_shape(own_.bytes).slot_bytes)
-                             .notify(done_, Notify::remotely),
-                         pool_.slabs().link(block_)};
-  switch (map_.first.site.post(home_, batch, posted_)) {
-    case Site::Posted::all:
-      is_linked_ = true;
-      stage_ = home_ == map_.self ? Stage::stored : Stage::call;
-      return true;
-    case Site::Posted::later:
-      return false;
-    case Site::Posted::never: {
-      const Status fault = map_.first.site.fault(home_);
-      finish(fault != Status::ok ? fault : Status::out_of_range);
-      return false;
-    }
-  }
-  return false;
+// --- the way of a call ---------------------------------------------------------------------------
+
+std::optional<PooledResult> MapCore::at_once_pooled(MapCall call, Promise promise, Style style,
+                                                    std::byte* payload,
+                                                    std::span<const std::byte> value) {
+  return state_->values->at_once(call, promise, style, payload, value);
 }
 
-// --- the call on the core has ended --------------------------------------------------------------
-
-void PooledCall::called() noexcept {
-  const Status status = op_.status();
-  round_trips_ += op_.round_trips();
-  found_ = status == Status::ok && op_.found();
-  const bool reads = call_ == MapCall::find || call_ == MapCall::insert;
-  // A call that ends lost or stopped may have changed the slot; others have not, or have said so.
-  const bool is_known = status != Status::lost && status != Status::stopped;
-  if (is_known) is_referred_ = has_block_ && status == Status::ok && !(reads && found_);
-  if (!found_) return finish(status);
-  if (!reads) {
-    if (const auto former = reference_in(op_.former())) pool_.free(home_, *former);
-    return finish(status);
-  }
-  if (!wants_value_) return finish(status);
-  const auto reference = reference_in(op_.cell());
-  if (!reference) {
-    value_ = value_in(op_.cell(), map_.spec.value_bytes);
-    return finish(status);
-  }
-  // A block that is freed is in no slot any more: the same reference again is damage.
-  if (!pool_.is_sound(*reference) || reference->stamp == seen_.stamp)
-    return finish(Status::half_written);
-  seen_ = *reference;
-  stage_ = Stage::read;
+Protocol<PooledResult> MapCore::run_pooled(MapCall call, Promise promise, Style style,
+                                           const std::byte* key, std::span<const std::byte> value) {
+  return state_->values->run(call, promise, style, key, value);
 }
 
-bool PooledCall::read() noexcept {
-  if (!done_.finished()) return false;  // the image is that of the own block still
-  const std::size_t bytes = block_shape(seen_.bytes).slot_bytes;
-  std::byte* const to = image(bytes);
-  if (home_ == map_.self) {
-    memory::fetch(to, pool_.slabs().own_memory().data() + seen_.offset, bytes);
-    stage_ = Stage::fetched;
-    return true;
+std::optional<PooledResult> ValuePool::at_once(MapCall call, Promise promise, Style style,
+                                               std::byte* payload,
+                                               std::span<const std::byte> value) {
+  std::byte* const cell = payload + map_.spec.key_bytes;
+  if (takes_slot(call) && !put_inline(value, cell)) return std::nullopt;
+  reserve_frees();
+  const auto done = map_.begin(core_call(call), promise, style, payload);
+  if (!done) return std::nullopt;
+  PooledResult result{.status = done->status, .found = done->found};
+  if (!done->found) return result;
+  const Rank home = map_.home_of(hash_of(payload, map_.spec.key_bytes));
+  if (needs_pool(core_call(call))) {
+    if (const auto former = reference_in(cell)) free(home, *former);
+    return result;
   }
-  const Operation get =
-      dunlin::read(home_, pool_.slabs().region(), seen_.offset, to, bytes).notify(done_);
-  switch (map_.first.site.post(home_, std::span(&get, 1), posted_)) {
-    case Site::Posted::all:
-      ++round_trips_;
-      stage_ = Stage::fetched;
-      return true;
-    case Site::Posted::later:
-      return false;
-    case Site::Posted::never: {
-      const Status fault = map_.first.site.fault(home_);
-      finish(fault != Status::ok ? fault : Status::half_written);
-      return false;
+  std::span<const std::byte> content(cell, map_.spec.value_bytes);
+  if (!resolve(home, result.value, content)) return std::nullopt;
+  if (content.data() != result.value.data()) result.value.assign(content.begin(), content.end());
+  return result;
+}
+
+Protocol<PooledResult> ValuePool::run(MapCall call, Promise promise, Style style,
+                                      const std::byte* key, std::span<const std::byte> value) {
+  if (call == MapCall::find) {
+    PooledCall one(*this, nullptr, call, promise, style, key, value);
+    PooledResult result = co_await execute(one);
+    co_return std::move(result);
+  }
+  Caller caller;
+  protocols_.start(lead(caller, call, promise, style, key, value));
+  co_await remote::Until([&] { return caller.call == nullptr; });
+  co_return std::move(caller.result);
+}
+
+/// Nobody waits for this one, so it frees the block that is not referred to, also if its caller has
+/// gone in the meantime.
+Protocol<Status> ValuePool::lead(Caller& caller, MapCall call, Promise promise, Style style,
+                                 const std::byte* key, std::span<const std::byte> value) {
+  PooledCall one(*this, &caller, call, promise, style, key, value);
+  PooledResult result = co_await execute(one);
+  const Status status = result.status;
+  if (one.caller != nullptr) one.caller->result = std::move(result);
+  co_return status;
+}
+
+/// The block of a long value, the call on the core, and the block of the value that was found.
+Protocol<PooledResult> ValuePool::execute(PooledCall& one) {
+  PooledResult result;
+  remote::Batch<2, StoreGate> store(map_.hub.fabric,
+                                    StoreGate{map_.first.site.gate(one.home), &one.is_linked});
+  if (one.own.bytes != 0) {
+    result.status = co_await allocate(one);
+    if (result.status != Status::ok) co_return std::move(result);
+    store.add(write(one.home, slabs_.region(), one.block->offset, one.image.data(),
+                    block_shape(one.own.bytes).slot_bytes));
+    store.add(slabs_.link(*one.block));
+    // CON-V4: what the call on the core posts, or sends, comes behind these (FAB-F1). Only a call
+    // on the own part posts nothing.
+    const bool waits = one.home == map_.self;
+    co_await remote::Until([&] { return store.ready() || (one.is_linked && !waits); });
+    if (!one.is_linked) {
+      result.status = co_await store;
+      co_return std::move(result);
     }
   }
-  return false;
+  const bool reads = one.call == MapCall::find || one.call == MapCall::insert;
+  ValueReference seen;
+  do {
+    result.status = Status::abandoned;
+    if (one.is_given_up) break;
+    DUNLIN_ASSERT(one.block.has_value() == one.is_linked,
+                  "CON-V4: a slot refers to a linked block");
+    one.may_be_referred = one.is_linked;
+    MapRequest request(map_, one.call, one.promise, one.style, one.payload.data());
+    const MapResult done = co_await map_.run(std::move(request));
+    result.status = done.status;
+    result.found = done.found;
+    result.round_trips += done.round_trips;
+    const bool stays = one.is_given_up && is_injected(FaultInjection::given_up_block_stays);
+    // A call that ends lost or stopped may have changed the slot; others have not, or say so.
+    if (done.status != Status::lost && done.status != Status::stopped && !stays)
+      one.may_be_referred = one.is_linked && done.status == Status::ok && !(reads && done.found);
+    if (!done.found) break;
+    const auto reference = reference_in(done.value.data());
+    if (!reads && reference && !stays) free(one.home, *reference);
+    if (!reads || one.is_given_up) break;
+    if (!reference) {
+      const auto value = value_in(done.value.data(), map_.spec.value_bytes);
+      result.value.assign(value.begin(), value.end());
+      break;
+    }
+    // A block that is freed is in no slot any more: the same reference again is damage.
+    const bool is_damaged = !is_sound(*reference) || reference->stamp == seen.stamp;
+    seen = *reference;
+    result.status = Status::half_written;
+    if (!is_damaged) result.status = co_await read_block(result, one.home, seen);
+  } while (result.status == Status::busy);
+  if (one.block) static_cast<void>(co_await store);  // which reads the image until then
+  co_return std::move(result);
+}
+
+Protocol<Status> ValuePool::allocate(PooledCall& one) {
+  const std::size_t bytes = block_shape(one.own.bytes).slot_bytes;
+  for (bool was_asked = false;; was_asked = true) {
+    if (one.is_given_up) co_return Status::abandoned;
+    const Status fault = map_.first.site.fault(one.home);
+    if (fault != Status::ok) co_return fault;
+    if (was_asked && slabs_.full(one.home, bytes)) co_return Status::no_room;
+    one.block = slabs_.allocate(one.home, bytes);
+    if (one.block) break;
+    co_await Soon(map_.hub);
+  }
+  one.own.offset = one.block->offset;
+  put_reference(one.own, one.payload.data() + map_.spec.key_bytes);
+  co_return Status::ok;
 }
 
 /// CON-V3: whole, and the reference's; else the block has another value, and the slot another cell.
-void PooledCall::fetched() noexcept {
-  if (done_.failed()) return finish(Status::lost);
-  const std::byte* const block = std::as_bytes(std::span(image_)).data();
-  if (!is_block_of(seen_, block)) {
-    stage_ = Stage::call;
-    return;
-  }
-  if (content_.size() < seen_.bytes) content_.resize(seen_.bytes);
-  decode(block_shape(seen_.bytes), block, 0, seen_.bytes, content_.data());
-  value_ = std::span(content_).first(seen_.bytes);
-  finish(Status::ok);
-}
-
-// --- the end -------------------------------------------------------------------------------------
-
-void PooledCall::finish(Status status) noexcept {
-  result_ = status;
-  drop_block();
-  stage_ = Stage::settle;
-}
-
-/// CON-V5: a block that no slot has referred to.
-void PooledCall::drop_block() noexcept {
-  if (!has_block_ || is_referred_) return;
-  has_block_ = false;
-  if (is_linked_) return pool_.free(block_);
-  pool_.slabs().cancel(block_);
-}
-
-bool PooledCall::give_up() noexcept {
-  if (stage_ == Stage::settle) {
-    map_.hub.fabric.abandon(done_);
-    return true;
-  }
-  const bool may_change = stage_ == Stage::called && call_ != MapCall::find;
-  wants_value_ = false;
-  if (may_change && !is_injected(FaultInjection::given_up_block_stays)) return false;
-  op_.abandon();
-  map_.hub.fabric.abandon(done_);
-  finish(Status::abandoned);
-  return true;
+Protocol<Status> ValuePool::read_block(PooledResult& into, Rank home, ValueReference reference) {
+  DUNLIN_ASSERT(is_sound(reference), "CON-V3: no block is read where none can be");
+  const SlotShape shape = block_shape(reference.bytes);
+  const CallMemory image(map_.buffers, shape.slot_bytes);
+  if (image.data() == nullptr) co_return Status::no_memory;
+  ++into.round_trips;
+  const Status status = co_await post(map_.first.site, read(home, slabs_.region(), reference.offset,
+                                                            image.data(), shape.slot_bytes));
+  if (status == Status::out_of_range) co_return Status::half_written;
+  if (status != Status::ok) co_return status;
+  if (!is_block_of(reference, image.data())) co_return Status::busy;
+  into.value.resize(reference.bytes);
+  decode(shape, image.data(), 0, reference.bytes, into.value.data());
+  co_return Status::ok;
 }
 
 }  // namespace dunlin::container

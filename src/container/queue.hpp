@@ -2,13 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <dunlin/container/queue_core.hpp>
 
 #include "container/check.hpp"
 #include "container/hub.hpp"
-#include "fabric/backoff.hpp"
+#include "container/steps.hpp"
 
 namespace dunlin::container {
 
@@ -29,73 +30,101 @@ struct Tickets {
   }
 };
 
-/// A fetch-and-add of the tail under way. It outlives its operation: the tickets come in any case.
+struct QueueCall;
+struct Reservation;
+
+/// The tickets of a push, in its frame; its destructor hands those without an element to the
+/// orphans (CON-Q3).
+struct HeldTickets {
+  HeldTickets(QueueState& its_queue, QueueCall& its_call);
+  HeldTickets(const HeldTickets&) = delete;
+  HeldTickets& operator=(const HeldTickets&) = delete;
+  ~HeldTickets();
+
+  QueueState& queue;
+  QueueCall& call;
+  Tickets tickets = {};                               // none until they have come
+  std::uint64_t filled = 0;                           // of these, from the first on
+  std::size_t place;                                  // in QueueState::holders
+  Reservation* reservation = nullptr;                 // while it is under way
+  remote::Status status = remote::Status::no_memory;  // unless the reservation has another
+};
+
+/// A fetch-and-add of the tail, in the frame of a protocol that nobody waits for: its tickets come
+/// in any case. Holder and reservation know each other; either may go first.
 struct Reservation {
-  Completion completion;
-  std::uint64_t before = 0;
-  std::uint64_t count = 0;
-  QueueOperation* op = nullptr;
-  bool busy = false;
+  Reservation(QueueState& its_queue, HeldTickets& its_holder);
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation();
+  /// The fetch-and-add has ended so.
+  void end(remote::Status status) noexcept;
+
+  struct Gate : SiteGate {
+    Reservation* reservation;
+    [[nodiscard]] remote::Status now() const noexcept;
+    void posted() const noexcept;
+  };
+
+  QueueState& queue;
+  HeldTickets* holder;  // null once it is gone
+  Tickets tickets;
+  bool posted = false;
 };
 
 struct QueueState final : Served {
   QueueState(Containers& its_containers, QueueSpec its_spec);
   ~QueueState() override;
 
-  using Stage = QueueOperation::Stage;
+  // --- one-sided, and by message: queue_call.cpp -------------------------------------------------
+  /// The protocol of any call: pushes the elements; pops if they are null.
+  [[nodiscard]] remote::Protocol<PoppedElements> run(const std::byte* elements, std::uint32_t count,
+                                                     QueueTerms terms);
+  [[nodiscard]] remote::Protocol<remote::Status> work_directly(QueueCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> work_by_message(QueueCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> push(QueueCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> pop(QueueCall& call);
+  /// Reads tail and head; not later than the call may wait.
+  [[nodiscard]] remote::Protocol<remote::Status> look(const Patience& patience);
+  [[nodiscard]] remote::Protocol<remote::Status> reserve(HeldTickets& holder);
+  [[nodiscard]] Style style_of(const QueueCall& call) noexcept;
 
-  // --- one-sided: queue_operation.cpp ------------------------------------------------------------
-  void begin(QueueOperation& op) noexcept;
-  void advance(QueueOperation& op) noexcept;
-  void clean_up(QueueOperation& op) noexcept;
-  [[nodiscard]] bool step(QueueOperation& op) noexcept;
-  [[nodiscard]] bool choose(QueueOperation& op) noexcept;
-  [[nodiscard]] bool ask(QueueOperation& op) noexcept;
-  [[nodiscard]] bool look(QueueOperation& op) noexcept;
-  [[nodiscard]] bool looked(QueueOperation& op) noexcept;
-  [[nodiscard]] bool reserve(QueueOperation& op) noexcept;
-  [[nodiscard]] bool reserved(QueueOperation& op) noexcept;
-  [[nodiscard]] bool fill(QueueOperation& op) noexcept;
-  [[nodiscard]] bool get(QueueOperation& op) noexcept;
-  [[nodiscard]] bool got(QueueOperation& op) noexcept;
-  [[nodiscard]] bool take(QueueOperation& op) noexcept;
-  [[nodiscard]] bool taken(QueueOperation& op) noexcept;
-  [[nodiscard]] bool post(QueueOperation& op, std::span<const Operation> batch,
-                          Stage next) noexcept;
-  [[nodiscard]] bool fails(QueueOperation& op) noexcept;
-  /// There was no room, or no element: the call ends so, or rests and then goes on with `next`.
-  void find_none(QueueOperation& op, remote::Status status, Stage next) noexcept;
-  void rest(QueueOperation& op, std::uint64_t longest_ns, Stage next) noexcept;
-  [[nodiscard]] bool rested(QueueOperation& op) noexcept;
-  [[nodiscard]] Style style_of(const QueueOperation& op) noexcept;
-  static void count(const QueueOperation& op, SharedCounter& counter) noexcept;
-  void enlist(QueueOperation& op) noexcept;
-  void delist(QueueOperation& op) noexcept;
-  [[nodiscard]] Reservation* free_reservation();
-
-  // --- at the host: queue_local.cpp --------------------------------------------------------------
-  struct Local {
-    enum class Way : std::uint8_t { done, again } way = Way::done;
-    remote::Status status = remote::Status::ok;
-    std::uint32_t count = 0;
-  };
-  [[nodiscard]] Local local_push(const std::byte* elements, std::uint32_t count) noexcept;
-  [[nodiscard]] Local local_pop(std::byte* elements, std::uint32_t most) noexcept;
+  // --- in mapped memory, and at the host: queue_local.cpp ----------------------------------------
+  /// How a call ends that needs no protocol: it is refused, or done at once. A pop, to `to`, has no
+  /// elements.
+  [[nodiscard]] std::optional<QueueOutcome> begin(const std::byte* elements, std::byte* to,
+                                                  std::uint32_t count,
+                                                  const QueueTerms& terms) noexcept;
+  /// The whole call, if the queue is mapped here, and nothing is in its way: the protocol does what
+  /// this does not. Requires that promises are not checked, or that the call is announced.
+  [[nodiscard]] std::optional<QueueOutcome> at_once(const std::byte* elements, std::byte* to,
+                                                    std::uint32_t count,
+                                                    const QueueTerms& terms) noexcept;
+  /// The queue's memory, if the call may use it directly; else null.
+  [[nodiscard]] std::byte* mapped(const QueueTerms& terms) const noexcept;
+  // Nothing: another call was in the way.
+  [[nodiscard]] std::optional<QueueOutcome> local_push(std::byte* queue, const std::byte* elements,
+                                                       std::uint32_t count) noexcept;
+  [[nodiscard]] std::optional<QueueOutcome> local_pop(std::byte* queue, std::byte* to,
+                                                      std::uint32_t most) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);
 
-  // --- tickets of the dead: queue_recovery.cpp ---------------------------------------------------
+  // --- tickets without an element: queue_recovery.cpp --------------------------------------------
+  /// Makes room for one orphan more, so that a destructor can hand them over.
+  void expect_orphans();
+  void take_orphans(Tickets tickets) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> mark_orphans();
+  void encode_mark(std::uint64_t ticket, std::byte* slot) const noexcept;
   void members_changed() override;
   void handle_claims(Rank from, const MessageHead& head, std::span<const std::byte> content);
   void answer_claim_request();
   void find_unclaimed();
-  std::size_t skip_unclaimed();
-  std::size_t skip_orphans();
-  std::size_t collect_reservations();
-  [[nodiscard]] bool own_tickets_known() const noexcept { return reserving == 0; }
+  std::size_t mark_unclaimed();
   std::size_t poll_part() override;
 
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
   [[nodiscard]] bool is_host() const noexcept { return spec.host == hub.fabric.rank(); }
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t ticket) const noexcept {
     return kQueueSlots + ticket % spec.capacity * shape.slot_bytes;
@@ -110,8 +139,9 @@ struct QueueState final : Served {
   [[nodiscard]] std::uint64_t seen_size() const noexcept {
     return seen_tail > seen_head ? seen_tail - seen_head : 0;
   }
-  [[nodiscard]] bool has_room(std::uint64_t last_ticket) const noexcept {
-    return last_ticket < seen_head + spec.capacity;
+  /// Whether the slots of `count` tickets from this one on are free.
+  [[nodiscard]] bool has_room(std::uint64_t ticket, std::uint64_t count) const noexcept {
+    return ticket + count <= seen_head + spec.capacity;
   }
 
   Containers& containers;
@@ -125,20 +155,15 @@ struct QueueState final : Served {
   std::uint64_t seen_tail = 0;       // both only grow
   std::uint64_t seen_head = 0;
   mutable std::vector<std::byte> image;  // of a slot of our own
+  std::vector<std::byte> nothing;        // the payload of a mark
+  remote::FramePool memory_of_calls;
 
-  // Operations that hold tickets, or have asked for them.
-  QueueOperation* first = nullptr;
-  std::vector<std::unique_ptr<Reservation>> reservations;
-  std::uint32_t reserving = 0;  // tickets that have not come
-  bool host_waits = false;      // for the answer to a claim request, of this generation:
+  std::vector<HeldTickets*> holders;
+  std::uint32_t reserving = 0;       // fetch-and-adds of the tail that are under way
+  std::uint32_t may_be_orphans = 0;  // holders and reservations
+  std::vector<Tickets> orphans;      // of calls that were given up
+  bool host_waits = false;           // for the answer to a claim request, of this generation:
   std::uint64_t host_generation = 0;
-  std::vector<Tickets> orphans;  // of operations that were given up
-  Completion orphan_done;        // of what is posted for them
-  std::uint64_t orphan_ends[kEndsBytes / 8] = {};
-  bool orphan_looks = false;
-  Backoff orphan_rests{kShortestRestNs, kLongestRestNs};
-  std::uint64_t orphan_look_at_ns = 0;  // 0: at once
-  std::vector<std::byte> orphan_image;
 
   // At the host, after a death.
   bool collecting = false;
@@ -146,10 +171,11 @@ struct QueueState final : Served {
   std::uint64_t recovered_below = 0;  // the tail when the death was agreed
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
-  std::vector<std::uint64_t> unclaimed;  // tickets to be skipped, ascending
+  std::vector<std::uint64_t> unclaimed;  // tickets to be marked, ascending
 
   ContainerCounters counters{hub.counters, "queue", spec.name, spec.capacity,
                              [this] { return size(); }};
+  remote::Runs protocols{hub.progress};  // reservations, and mark_orphans()
 };
 
 }  // namespace dunlin::container

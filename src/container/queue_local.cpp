@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -7,7 +8,8 @@
 
 #include "container/queue.hpp"
 
-/// A queue at its host: making it, the host's own calls, and those that come by message.
+/// A queue at its host; calls where its memory is mapped, as at the host and on shm; and those that
+/// come by message.
 namespace dunlin::container {
 
 using remote::Status;
@@ -41,6 +43,10 @@ std::string layout_of(const QueueSpec& spec) {
 constexpr CheckedCalls kQueueCalls{
     .kind = "queue", .names = {"push", "pop"}, .writes = {true, false}};
 
+std::uint64_t& word_of(std::byte* queue, std::uint64_t offset) noexcept {
+  return *reinterpret_cast<std::uint64_t*>(queue + offset);
+}
+
 std::size_t bytes_of(const QueueSpec& spec, bool at_host) {
   const std::size_t slots = at_host ? spec.capacity : 0;
   return kQueueSlots + slots * shape_of(spec.element_bytes).slot_bytes;
@@ -58,15 +64,17 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
       checker(spec.checked ? std::make_unique<Checker>(hub, kQueueCalls, spec.name, site)
                            : nullptr),
       image(shape.slot_bytes),
-      orphan_image(shape.slot_bytes),
+      nothing(spec.element_bytes),
       answered(hub.progress.size()) {
+  remote::ProtocolState* marker = nullptr;
+  protocols.start(mark_orphans(), marker);
+  if (marker == nullptr) throw std::bad_alloc();
   hub.add(site.id(), *this);
   site.announce();
 }
 
 QueueState::~QueueState() {
-  for (const auto& reservation : reservations) hub.fabric.abandon(reservation->completion);
-  hub.fabric.abandon(orphan_done);
+  protocols.end_all(Status::abandoned);
   hub.remove(site.id());
 }
 
@@ -76,56 +84,107 @@ QueueCore::~QueueCore() = default;
 Containers& QueueCore::containers() const noexcept { return state_->containers; }
 std::uint32_t QueueCore::element_bytes() const noexcept { return state_->spec.element_bytes; }
 Rank QueueCore::host() const noexcept { return state_->spec.host; }
-
 std::uint64_t QueueCore::size() const noexcept { return state_->size(); }
+
+remote::Call<QueueOutcome> QueueCore::push(const std::byte* elements, std::uint32_t count,
+                                           const QueueTerms& terms) {
+  QueueState& queue = *state_;
+  if (const auto done = queue.begin(elements, nullptr, count, terms))
+    return {queue.hub.progress, *done};
+  return {queue.hub.progress, queue.run(elements, count, terms)};
+}
+
+std::optional<QueueOutcome> QueueCore::pop_at_once(std::byte* to, std::uint32_t most,
+                                                   const QueueTerms& terms) noexcept {
+  return state_->begin(nullptr, to, most, terms);
+}
+
+remote::Protocol<PoppedElements> QueueCore::pop(std::uint32_t most, const QueueTerms& terms) {
+  return state_->run(nullptr, most, terms);
+}
 
 std::uint64_t QueueState::size() noexcept {
   if (is_host()) saw(memory::load(own_word(kTailOffset)), memory::load(own_word(kHeadOffset)));
   return seen_size();
 }
 
-// --- the host's own calls ------------------------------------------------------------------------
+// --- calls in mapped memory ----------------------------------------------------------------------
+
+std::optional<QueueOutcome> QueueState::begin(const std::byte* elements, std::byte* to,
+                                              std::uint32_t count,
+                                              const QueueTerms& terms) noexcept {
+  if (count == 0 || hub.progress.was_stopped())
+    return QueueOutcome{count == 0 ? Status::ok : Status::stopped};
+  if (elements != nullptr && count > spec.capacity) return QueueOutcome{Status::out_of_range};
+  if (checker != nullptr) return {};
+  const auto done = at_once(elements, to, std::min(count, spec.capacity), terms);
+  return done && done->status != Status::ok && terms.wait_ns > 0 ? std::nullopt : done;
+}
 
 bool QueueState::works_directly(Promise promise) const noexcept {
   return is_host() && (coherent || spec.style == Style::message || promise == Promise::local);
 }
 
-QueueState::Local QueueState::local_push(const std::byte* elements, std::uint32_t count) noexcept {
-  const std::uint64_t tail = memory::load(own_word(kTailOffset));
-  const std::uint64_t head = memory::load(own_word(kHeadOffset));
-  if (tail + count > head + spec.capacity) return {.status = Status::full};
-  if (memory::compare_swap(&own_word(kTailOffset), tail, tail + count) != tail)
-    return {.way = Local::Way::again};
-  for (std::uint32_t i = 0; i < count; ++i) {
-    encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
-    memory::place(site.memory() + offset_of(tail + i), image.data(), image.size());
-  }
-  return {.count = count};
+std::byte* QueueState::mapped(const QueueTerms& terms) const noexcept {
+  if (is_host()) return works_directly(terms.promise) ? site.memory() : nullptr;
+  const bool by_message =
+      (terms.style != Style::automatic ? terms.style : spec.style) == Style::message ||
+      spec.style == Style::message;
+  if (by_message || !coherent || site.fault(spec.host) != Status::ok) return nullptr;
+  const std::span<std::byte> there = hub.fabric.reach(spec.host, site.region());
+  return there.size() >= bytes_of(spec, true) ? there.data() : nullptr;
 }
 
-QueueState::Local QueueState::local_pop(std::byte* elements, std::uint32_t most) noexcept {
-  const std::uint64_t head = memory::load(own_word(kHeadOffset));
+std::optional<QueueOutcome> QueueState::at_once(const std::byte* elements, std::byte* to,
+                                                std::uint32_t count,
+                                                const QueueTerms& terms) noexcept {
+  std::byte* const queue = mapped(terms);
+  if (queue == nullptr) return {};
+  const auto done =
+      elements != nullptr ? local_push(queue, elements, count) : local_pop(queue, to, count);
+  if (!done) return {};
+  if (done->status == Status::ok || terms.wait_ns == 0)
+    ++(is_host() ? counters.local : counters.one_sided);
+  if (!is_host() && done->ok()) hub.fabric.ring(spec.host);
+  return done;
+}
+
+std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::byte* elements,
+                                                   std::uint32_t count) noexcept {
+  const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
+  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  if (tail + count > head + spec.capacity) return QueueOutcome{Status::full};
+  if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail) return {};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
+    memory::place(queue + offset_of(tail + i), image.data(), image.size());
+  }
+  return QueueOutcome{Status::ok, count};
+}
+
+std::optional<QueueOutcome> QueueState::local_pop(std::byte* queue, std::byte* to,
+                                                  std::uint32_t most) noexcept {
+  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   std::uint32_t count = 0;
   while (count < most) {
-    memory::fetch(image.data(), site.memory() + offset_of(head + count), image.size());
+    memory::fetch(image.data(), queue + offset_of(head + count), image.size());
     const std::uint64_t stamp = head + count + 1;
     if (!is_whole(shape, image.data())) break;
     if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
-      static_cast<void>(memory::compare_swap(&own_word(kHeadOffset), head, head + 1));
-      return {.way = Local::Way::again};
+      static_cast<void>(memory::compare_swap(queue + kHeadOffset, head, head + 1));
+      return local_pop(queue, to, most);
     }
     if (word_at(image.data()) != stamp) break;
     decode(shape, image.data(), 0, spec.element_bytes,
-           elements + std::size_t{count} * spec.element_bytes);
+           to + std::size_t{count} * spec.element_bytes);
     ++count;
   }
   if (count == 0) {
-    const bool is_empty = memory::load(own_word(kTailOffset)) == head;
-    return is_empty ? Local{.status = Status::empty} : Local{.way = Local::Way::again};
+    if (memory::load(word_of(queue, kTailOffset)) != head) return {};
+    return QueueOutcome{Status::empty};
   }
-  if (memory::compare_swap(&own_word(kHeadOffset), head, head + count) != head)
-    return {.way = Local::Way::again};
-  return {.count = count};
+  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head) return {};
+  return QueueOutcome{Status::ok, count};
 }
 
 // --- by message ----------------------------------------------------------------------------------
@@ -138,7 +197,6 @@ void QueueState::handle(Rank from, const MessageHead& head, std::span<const std:
       if (from != spec.host) return;
       host_waits = true;
       host_generation = head.call;
-      recovered_below = head.word;
       return;
     case MessageKind::claims:
       return handle_claims(from, head, content);
@@ -162,11 +220,10 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
   ++counters.served;
   const auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
-  const Local result =
-      pushes ? local_push(content.data(), count) : local_pop(elements.data(), count);
-  const bool again = result.way == Local::Way::again;
-  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
-  hub.send(from, reply, std::span(elements).first(pushes ? 0 : result.count * bytes));
+  const auto done = pushes ? local_push(site.memory(), content.data(), count)
+                           : local_pop(site.memory(), elements.data(), count);
+  reply.status = static_cast<std::uint8_t>(done ? done->status : Status::busy);
+  hub.send(from, reply, std::span(elements).first(pushes || !done ? 0 : done->count * bytes));
 }
 
 }  // namespace dunlin::container

@@ -3,13 +3,17 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/queue.hpp"
 #include "fault_injection.hpp"
+#include "remote/control_channel.hpp"
 
 /// Tickets that will never have an element: of members that have died, and of abandoned calls.
 namespace dunlin::container {
 
+using remote::Protocol;
 using remote::Status;
+using remote::Until;
 
 namespace {
 
@@ -17,74 +21,55 @@ constexpr std::size_t kClaimsAtOnce = (kMaxMessageBytes - kMessageHeader) / size
 
 }  // namespace
 
-// --- reservations --------------------------------------------------------------------------------
+// --- orphans -------------------------------------------------------------------------------------
 
-Reservation* QueueState::free_reservation() {
-  for (const auto& reservation : reservations)
-    if (!reservation->busy) {
-      reservation->completion.reset();
-      return reservation.get();
-    }
-  return reservations.emplace_back(std::make_unique<Reservation>()).get();
+void QueueState::expect_orphans() {
+  const std::size_t most = orphans.size() + may_be_orphans + 1;
+  if (orphans.capacity() < most) orphans.reserve(2 * most);
 }
 
-/// Tickets that come for an operation that is gone.
-std::size_t QueueState::collect_reservations() {
-  std::size_t done = 0;
-  for (const auto& reservation : reservations) {
-    if (!reservation->busy || reservation->op != nullptr || !reservation->completion.finished())
-      continue;
-    reservation->busy = false;
-    --reserving;
-    ++done;
-    if (!reservation->completion.failed())
-      orphans.push_back({reservation->before, reservation->count});
-  }
-  return done;
+void QueueState::take_orphans(Tickets tickets) noexcept {
+  if (tickets.count == 0 || site.fault(spec.host) != Status::ok) return;
+  DUNLIN_ASSERT(orphans.size() < orphans.capacity(), "REM-5: a destructor allocates nothing");
+  orphans.push_back(tickets);
+  hub.look_again_soon();
 }
 
-/// Marks one ticket at a time, once its slot is free.
-std::size_t QueueState::skip_orphans() {
-  if (!orphan_done.finished()) return 0;
-  if (orphan_looks && !orphan_done.failed())
-    saw(orphan_ends[kTailOffset / 8], orphan_ends[kHeadOffset / 8]);
-  orphan_looks = false;
-  orphan_done.reset();
-  std::erase_if(orphans, [](const Tickets& tickets) { return tickets.count == 0; });
-  if (orphans.empty()) return 0;
-  if (site.fault(spec.host) != Status::ok) {
-    orphans.clear();
-    return 0;
-  }
-  // The head comes to the lowest first, and no other has room before it has passed that.
-  Tickets& tickets =
-      *std::min_element(orphans.begin(), orphans.end(),
-                        [](const Tickets& a, const Tickets& b) { return a.first < b.first; });
-  std::size_t accepted = 0;
-  if (!has_room(tickets.first)) {
-    const std::uint64_t now = hub.fabric.now_ns();
-    if (now < orphan_look_at_ns) {
-      hub.fabric.wake_at(orphan_look_at_ns);
-      return 0;
+/// Runs as long as the queue, and marks one ticket at a time, once its slot is free. The head comes
+/// to the lowest first, and no other has room before it has passed that.
+Protocol<Status> QueueState::mark_orphans() {
+  std::vector<std::byte> mark(shape.slot_bytes);
+  const Patience for_ever(hub.fabric, remote::kForever);
+  const auto lowest = [this] {
+    return std::ranges::min_element(orphans, {}, &Tickets::first)->first;
+  };
+  for (;;) {
+    co_await Until([this] { return !orphans.empty(); });
+    Rests rests(hub);
+    Status status = Status::ok;
+    while (status == Status::ok && !has_room(lowest(), 1)) {
+      status = co_await look(for_ever);
+      if (status == Status::ok && !has_room(lowest(), 1)) co_await rests.pause();
     }
-    orphan_look_at_ns = orphan_rests.after(now);
-    const Operation ends =
-        read(spec.host, site.region(), kTailOffset, orphan_ends, kEndsBytes).notify(orphan_done);
-    orphan_looks = site.post(spec.host, std::span(&ends, 1), accepted) == Site::Posted::all;
-    hub.look_again_soon();
-    return 0;
+    if (status == Status::ok) {
+      const std::uint64_t ticket = lowest();
+      encode_mark(ticket, mark.data());
+      status = co_await post(
+          site, write(spec.host, site.region(), offset_of(ticket), mark.data(), mark.size()));
+      const auto marked = std::ranges::find(orphans, ticket, &Tickets::first);
+      DUNLIN_ASSERT(marked != orphans.end(), "CON-Q3: an orphan stays until it is marked");
+      ++marked->first;
+      if (--marked->count == 0) orphans.erase(marked);
+    }
+    if (site.fault(spec.host) != Status::ok)
+      orphans.clear();
+    else if (status != Status::ok)
+      co_await rests.pause();  // there is no memory
   }
-  const std::vector<std::byte> nothing(spec.element_bytes);
-  encode(shape, nothing.data(), (tickets.first + 1) | kSkip, orphan_image.data());
-  const Operation mark = write(spec.host, site.region(), offset_of(tickets.first),
-                               orphan_image.data(), orphan_image.size())
-                             .notify(orphan_done);
-  if (site.post(spec.host, std::span(&mark, 1), accepted) != Site::Posted::all) return 0;
-  orphan_rests.reset();
-  orphan_look_at_ns = 0;
-  ++tickets.first;
-  --tickets.count;
-  return 1;
+}
+
+void QueueState::encode_mark(std::uint64_t ticket, std::byte* slot) const noexcept {
+  encode(shape, nothing.data(), (ticket + 1) | kSkip, slot);
 }
 
 // --- a member that was asked ---------------------------------------------------------------------
@@ -94,8 +79,8 @@ std::size_t QueueState::skip_orphans() {
 void QueueState::answer_claim_request() {
   host_waits = false;
   std::vector<Tickets> mine = orphans;
-  for (const QueueOperation* op = first; op != nullptr; op = op->after_this_)
-    mine.push_back({op->ticket_, op->wanted_});
+  for (const HeldTickets* const held : holders)
+    if (held->tickets.count > 0) mine.push_back(held->tickets);
   if (is_host()) {
     claimed.insert(claimed.end(), mine.begin(), mine.end());
     answered[spec.host] = true;
@@ -158,12 +143,11 @@ void QueueState::find_unclaimed() {
   }
 }
 
-std::size_t QueueState::skip_unclaimed() {
-  const std::vector<std::byte> nothing(spec.element_bytes);
+std::size_t QueueState::mark_unclaimed() {
   std::size_t done = 0;
   const std::uint64_t head = memory::load(own_word(kHeadOffset));
   while (done < unclaimed.size() && unclaimed[done] < head + spec.capacity) {
-    encode(shape, nothing.data(), (unclaimed[done] + 1) | kSkip, image.data());
+    encode_mark(unclaimed[done], image.data());
     memory::place(site.memory() + offset_of(unclaimed[done]), image.data(), image.size());
     ++done;
   }
@@ -173,15 +157,13 @@ std::size_t QueueState::skip_unclaimed() {
 }
 
 std::size_t QueueState::poll_part() {
-  std::size_t done = checker != nullptr ? checker->poll() : 0;
-  if (reserving > 0) done += collect_reservations();
-  if (!orphans.empty() || !orphan_done.finished()) done += skip_orphans();
-  if (host_waits && own_tickets_known()) {
+  std::size_t done = protocols.advance();
+  if (checker != nullptr) done += checker->poll();
+  if (reserving == 0 && (host_waits || (collecting && !answered[spec.host]))) {
     answer_claim_request();
     ++done;
   }
   if (collecting) {
-    if (!answered[spec.host] && own_tickets_known()) answer_claim_request();
     for (Rank rank = 0; rank < answered.size(); ++rank)
       if (hub.gone(rank)) answered[rank] = true;
     if (std::all_of(answered.begin(), answered.end(), [](bool one) { return one; })) {
@@ -189,7 +171,7 @@ std::size_t QueueState::poll_part() {
       ++done;
     }
   }
-  if (!unclaimed.empty()) done += skip_unclaimed();
+  if (!unclaimed.empty()) done += mark_unclaimed();
   return done;
 }
 

@@ -19,12 +19,12 @@ void Asked::replied(Status status, bool flag, std::span<const std::byte> content
   if (reply_.bytes > 0) std::memcpy(into_.data(), content.data(), reply_.bytes);
 }
 
-Rests::Pause Rests::pause(std::uint64_t longest_ns) noexcept {
+Rests::Pause Rests::pause(std::uint64_t longest_ns, std::uint64_t until_ns) noexcept {
   const std::uint64_t now = hub_.fabric.now_ns();
   const std::uint64_t took_ns = ended_ns_ != 0 ? now - ended_ns_ : 0;
   pause_ns_ = std::min(std::max(pause_ns_ * 2, kShortestRestNs), longest_ns);
   const std::uint64_t share_ns = std::min(took_ns * kRestOfAnAttempt, kLongestRestNs);
-  return Pause(*this, now + std::max(pause_ns_, share_ns));
+  return Pause(*this, std::min(now + std::max(pause_ns_, share_ns), std::max(until_ns, now)));
 }
 
 Protocol<Status> Announcement::make() {

@@ -21,6 +21,25 @@ namespace dunlin::container {
   return remote::post(site.fabric(), operation, site.gate(operation.peer));
 }
 
+/// Until when a call tries.
+class Patience {
+ public:
+  Patience(Fabric& fabric, std::uint64_t until_ns) noexcept
+      : fabric_(fabric), until_ns_(until_ns) {}
+  /// Until then, the fabric polls no later.
+  [[nodiscard]] bool is_over() const noexcept {
+    if (until_ns_ == remote::kForever) return false;
+    if (fabric_.now_ns() >= until_ns_) return true;
+    fabric_.wake_at(until_ns_);
+    return false;
+  }
+  [[nodiscard]] std::uint64_t until_ns() const noexcept { return until_ns_; }
+
+ private:
+  Fabric& fabric_;
+  std::uint64_t until_ns_;
+};
+
 struct Reply {
   remote::Status status = remote::Status::ok;
   bool flag = false;
@@ -28,18 +47,31 @@ struct Reply {
 };
 
 /// Asks a member by message to do something on its part of the site's container, and awaits its
-/// reply. What the reply contains comes to `into`, as far as it has room.
+/// reply. What the reply contains comes to `into`, as far as it has room. Ends `timed_out` if the
+/// request could not be sent until then.
 class [[nodiscard]] Asked final : public remote::Waiter {
  public:
   Asked(Hub& hub, const Site& site, Rank to, const MessageHead& head,
-        std::span<const std::byte> content, std::span<std::byte> into) noexcept
-      : hub_(hub), site_(site), to_(to), head_(head), content_(content), into_(into) {}
+        std::span<const std::byte> content, std::span<std::byte> into,
+        std::uint64_t until_ns = remote::kForever) noexcept
+      : hub_(hub),
+        site_(site),
+        to_(to),
+        head_(head),
+        content_(content),
+        into_(into),
+        patience_(hub.fabric, until_ns) {}
   ~Asked() { hub_.forget(*this); }
 
   [[nodiscard]] bool ready() noexcept override {
     if (answered_) return true;
     if (reply_.status = site_.fault(to_); reply_.status != remote::Status::ok) return true;
-    if (!is_under_way()) hub_.ask(*this);  // if there is no room, in the next poll
+    if (is_under_way()) return false;
+    if (patience_.is_over()) {
+      reply_.status = remote::Status::timed_out;
+      return true;
+    }
+    if (site_.connected(to_)) hub_.ask(*this);  // if there is no room, in the next poll
     return false;
   }
   [[nodiscard]] Reply result() const noexcept { return reply_; }
@@ -55,6 +87,7 @@ class [[nodiscard]] Asked final : public remote::Waiter {
   MessageHead head_;
   std::span<const std::byte> content_;
   std::span<std::byte> into_;
+  Patience patience_;
   std::uint64_t call_ = 0;  // names the request while it is not answered
   bool answered_ = false;
   Reply reply_;
@@ -82,8 +115,9 @@ class Rests {
     Rests& rests_;
     std::uint64_t end_ns_;
   };
-  /// A pause of up to `longest_ns`, unless the attempt took long.
-  [[nodiscard]] Pause pause(std::uint64_t longest_ns = kLongestRestNs) noexcept;
+  /// A pause of up to `longest_ns`, unless the attempt took long; no longer than until then.
+  [[nodiscard]] Pause pause(std::uint64_t longest_ns = kLongestRestNs,
+                            std::uint64_t until_ns = remote::kForever) noexcept;
 
  private:
   Hub& hub_;
@@ -95,9 +129,11 @@ class Rests {
 /// not been done.
 class Announcement {
  public:
-  /// `checker` is null for a container whose promises are not checked.
-  Announcement(Checker* checker, Rank home, CheckedCall call) noexcept
-      : checker_(checker), home_(home), call_(call) {}
+  /// `checker` is null for a container whose promises are not checked. make() ends `timed_out` if
+  /// it could not announce the call until then.
+  Announcement(Checker* checker, Rank home, CheckedCall call,
+               std::uint64_t until_ns = remote::kForever) noexcept
+      : checker_(checker), home_(home), call_(call), until_ns_(until_ns) {}
   Announcement(const Announcement&) = delete;
   Announcement& operator=(const Announcement&) = delete;
   ~Announcement() {
@@ -119,8 +155,19 @@ class Announcement {
   struct Gate : SiteGate {
     Announcement* announcement;
     bool stands;
+    /// A member whose part is refused may have no records.
+    [[nodiscard]] remote::Status now() const noexcept {
+      remote::Status fault = announcement->checker_->part_.fault(to);
+      if (fault == remote::Status::ok) fault = SiteGate::now();
+      const bool is_late = stands && fault == remote::Status::ok && announcement->is_late();
+      return is_late ? remote::Status::timed_out : fault;
+    }
+    [[nodiscard]] remote::Status refused() const noexcept { return now(); }
     void posted() const noexcept { announcement->set_standing(stands); }
   };
+  [[nodiscard]] bool is_late() const noexcept {
+    return Patience(checker_->hub_.fabric, until_ns_).is_over();
+  }
   void set_standing(bool stands) noexcept {
     if (stands_ == stands) return;
     stands_ = stands;
@@ -132,6 +179,7 @@ class Announcement {
   Checker* checker_;
   Rank home_;
   CheckedCall call_;
+  std::uint64_t until_ns_;
   bool stands_ = false;
 };
 

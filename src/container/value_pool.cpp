@@ -73,11 +73,16 @@ void ValuePool::check(const MapSpec& spec) {
 }
 
 ValuePool::ValuePool(MapState& map)
-    : map_(map), slabs_(map.hub.progress, options_of(map.spec)), rank_(map.self) {
+    : map_(map),
+      slabs_(map.hub.progress, options_of(map.spec)),
+      rank_(map.self),
+      protocols_(map.hub.progress) {
   map_.hub.progress.add(*this);
 }
 
 ValuePool::~ValuePool() { map_.hub.progress.remove(*this); }
+
+remote::Progress& ValuePool::its_progress() const noexcept { return map_.hub.progress; }
 
 bool ValuePool::is_sound(const ValueReference& reference) const noexcept {
   if (reference.bytes <= kReferenceBytes || reference.bytes > map_.spec.longest_value) return false;
@@ -96,18 +101,17 @@ void ValuePool::free(remote::SlabBlock block) noexcept {
   map_.hub.look_again_soon();
 }
 
-void ValuePool::adopt(std::unique_ptr<PooledCall, PooledCallDeleter> call) noexcept {
-  adopted_.push_back(std::move(call));
-  map_.hub.look_again_soon();
-}
-
-bool ValuePool::fetch_own(const ValueReference& reference, std::byte* image) const noexcept {
-  memory::fetch(image, slabs_.own_memory().data() + reference.offset,
-                block_shape(reference.bytes).slot_bytes);
+bool ValuePool::fetch(Rank home, const ValueReference& reference, std::byte* image) const noexcept {
+  const std::size_t bytes = block_shape(reference.bytes).slot_bytes;
+  const std::span<const std::byte> memory =
+      home == rank_ ? slabs_.own_memory() : map_.hub.fabric.reach(home, slabs_.region());
+  if (memory.size() < reference.offset + bytes) return false;
+  memory::fetch(image, memory.data() + reference.offset, bytes);
   return is_block_of(reference, image);
 }
 
-bool ValuePool::resolve(std::vector<std::byte>& room, std::span<const std::byte>& value) const {
+bool ValuePool::resolve(Rank home, std::vector<std::byte>& room,
+                        std::span<const std::byte>& value) const {
   const auto reference = reference_in(value.data());
   if (!reference) {
     value = value_in(value.data(), static_cast<std::uint32_t>(value.size()));
@@ -117,7 +121,7 @@ bool ValuePool::resolve(std::vector<std::byte>& room, std::span<const std::byte>
   const SlotShape shape = block_shape(reference->bytes);
   std::vector<CacheLine> image(shape.lines);
   std::byte* const to = std::as_writable_bytes(std::span(image)).data();
-  if (!fetch_own(*reference, to)) return false;
+  if (!fetch(home, *reference, to)) return false;
   room.resize(reference->bytes);
   decode(shape, to, 0, reference->bytes, room.data());
   value = room;
@@ -135,15 +139,7 @@ std::size_t ValuePool::poll_part() {
     to_free_.pop_back();
     ++done;
   }
-  for (std::size_t i = 0; i < adopted_.size();) {
-    if (adopted_[i]->step() == remote::Status::under_way) {
-      ++i;
-      continue;
-    }
-    std::swap(adopted_[i], adopted_.back());
-    adopted_.pop_back();
-    ++done;
-  }
+  done += protocols_.advance(map_.hub.progress.was_stopped());
   return done;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,7 +27,44 @@ static_assert(stamp_of(2, 3) == 0x0020000000000003, "docs/formats/container.md")
 }
 static_assert(shape_of(kReferenceBytes + 1).slot_bytes == kCacheLineBytes, "whole lines");
 
-/// The blocks of a map with a pool, and what is to be done for calls that have ended.
+struct PooledCall;
+
+/// Waits for a call that is led to its end in any case, because its slot may be changing. Caller
+/// and call know each other, in two frames of which either may go first.
+struct Caller {
+  Caller() = default;
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller();
+  PooledCall* call = nullptr;  // while it is under way
+  PooledResult result = {.status = remote::Status::no_memory};
+};
+
+/// A call that is under way: what is called, and what it holds. The destructor frees the block that
+/// it has allocated, unless a slot may refer to it (CON-V5).
+struct PooledCall {
+  PooledCall(ValuePool& its_pool, Caller* its_caller, MapCall its_call, Promise its_promise,
+             Style its_style, const std::byte* key, std::span<const std::byte> value);
+  PooledCall(const PooledCall&) = delete;
+  PooledCall& operator=(const PooledCall&) = delete;
+  ~PooledCall();
+
+  ValuePool& pool;
+  Caller* caller;
+  bool is_given_up = false;
+  MapCall call;
+  Promise promise;
+  Style style;
+  Rank home;
+  CallMemory payload;                      // key and cell
+  ValueReference own;                      // to the value that is written, if it needs a block
+  CallMemory image;                        // of that block
+  std::optional<remote::SlabBlock> block;  // once it is allocated
+  bool is_linked = false;                  // it counts as used
+  bool may_be_referred = false;            // by a slot
+};
+
+/// The blocks of a map with a pool, and the calls that use them.
 class ValuePool final : public remote::Part {
  public:
   /// Throws Error if the pool has no room for the longest value.
@@ -42,113 +79,53 @@ class ValuePool final : public remote::Part {
   [[nodiscard]] std::uint64_t next_stamp() noexcept { return stamp_of(rank_, ++stamps_); }
   /// Whether a block could be there: a check of what a peer has written.
   [[nodiscard]] bool is_sound(const ValueReference& reference) const noexcept;
+  /// The protocol of a call; copies key and value when it begins.
+  remote::Protocol<PooledResult> run(MapCall call, Promise promise, Style style,
+                                     const std::byte* key, std::span<const std::byte> value);
+  /// As MapCore::at_once_pooled.
+  [[nodiscard]] std::optional<PooledResult> at_once(MapCall call, Promise promise, Style style,
+                                                    std::byte* payload,
+                                                    std::span<const std::byte> value);
+  [[nodiscard]] remote::Progress& its_progress() const noexcept;
+
   /// Frees a block that no slot refers to any more (CON-V5), now or in a later poll.
   void free(Rank home, const ValueReference& reference) noexcept;
   void free(remote::SlabBlock block) noexcept;
-  /// Leads a call to its end that its caller has given up.
-  void adopt(std::unique_ptr<PooledCall, PooledCallDeleter> call) noexcept;
-  /// Reads a block of the own part, with its stamps; whether it is the reference's.
-  [[nodiscard]] bool fetch_own(const ValueReference& reference, std::byte* image) const noexcept;
-  /// The value of a cell of the own part; `room` is for one that lies in a block. False if that
+  /// Reads a block in mapped memory, with its stamps; whether it is the reference's.
+  [[nodiscard]] bool fetch(Rank home, const ValueReference& reference,
+                           std::byte* image) const noexcept;
+  /// The value of a cell in mapped memory; `room` is for one that lies in a block. False if that
   /// block has been used anew since.
-  [[nodiscard]] bool resolve(std::vector<std::byte>& room, std::span<const std::byte>& value) const;
+  [[nodiscard]] bool resolve(Rank home, std::vector<std::byte>& room,
+                             std::span<const std::byte>& value) const;
 
   std::size_t poll_part() override;
   void members_changed() override {}
 
  private:
+  friend struct PooledCall;
+  remote::Protocol<remote::Status> lead(Caller& caller, MapCall call, Promise promise, Style style,
+                                        const std::byte* key, std::span<const std::byte> value);
+  remote::Protocol<PooledResult> execute(PooledCall& one);
+  remote::Protocol<remote::Status> allocate(PooledCall& one);
+  /// Reads the block of a reference; `busy`: it has another value by now.
+  remote::Protocol<remote::Status> read_block(PooledResult& into, Rank home,
+                                              ValueReference reference);
+  /// Makes the cell of a value; false if that needs a block.
+  [[nodiscard]] bool put_inline(std::span<const std::byte> value, std::byte* cell) const noexcept;
+  /// Makes room for a block of each call that is under way, and one more: free() needs no memory.
+  void reserve_frees() { to_free_.reserve(to_free_.size() + calls_ + 1); }
+
   MapState& map_;
   remote::SlabPool slabs_;
   Rank rank_;
   std::uint64_t stamps_ = 0;
   std::vector<remote::SlabBlock> to_free_;
-  std::vector<std::unique_ptr<PooledCall, PooledCallDeleter>> adopted_;
+  std::size_t calls_ = 0;  // that are under way
+  remote::Runs protocols_;
 };
 
 /// Whether the image of a block is whole and the reference's (CON-V3).
 [[nodiscard]] bool is_block_of(const ValueReference& reference, const std::byte* image) noexcept;
-
-/// A call on the core of a map, with cells for values.
-class CellOperation final : public MapOperation {
- public:
-  explicit CellOperation(MapCore& map);
-  ~CellOperation() override { abandon(); }
-
-  [[nodiscard]] std::byte* key() noexcept { return payload_.data(); }
-  [[nodiscard]] std::byte* cell() noexcept { return payload_.data() + key_bytes_; }
-  /// Of an exchange or take that found the key.
-  [[nodiscard]] const std::byte* former() noexcept {
-    return kept_former() ? former_.data() : cell();
-  }
-  void run(MapCall call, Promise promise, Style style) noexcept {
-    forget_former();
-    begin(call, promise, style);
-  }
-
- private:
-  std::uint32_t key_bytes_;
-  std::vector<std::byte> payload_;
-  std::vector<std::byte> former_;
-  std::vector<CacheLine> window_;
-};
-
-/// One call on a map with a pool, step by step: the block, the call on the core, the block again.
-class PooledCall {
- public:
-  PooledCall(MapCore& core, ValuePool& pool);
-  ~PooledCall();
-  PooledCall(const PooledCall&) = delete;
-  PooledCall& operator=(const PooledCall&) = delete;
-
-  void begin(MapCall call, const std::byte* key, std::span<const std::byte> value, Promise promise,
-             Style style) noexcept;
-  /// Takes the next steps; its result once it has ended.
-  [[nodiscard]] remote::Status step() noexcept;
-  /// Its caller gives it up. Whether that was possible; else it must be led to its end.
-  [[nodiscard]] bool give_up() noexcept;
-
-  [[nodiscard]] bool found() const noexcept { return found_; }
-  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
-  [[nodiscard]] std::span<const std::byte> value() const noexcept { return value_; }
-
- private:
-  enum class Stage : std::uint8_t { allocate, store, stored, call, called, read, fetched, settle };
-  /// Whether the next step can follow at once.
-  [[nodiscard]] bool go_on() noexcept;
-  [[nodiscard]] bool allocate() noexcept;
-  [[nodiscard]] bool store() noexcept;
-  void called() noexcept;
-  [[nodiscard]] bool read() noexcept;
-  void fetched() noexcept;
-  void finish(remote::Status status) noexcept;
-  void drop_block() noexcept;
-  [[nodiscard]] std::byte* image(std::size_t bytes) noexcept;
-
-  ValuePool& pool_;
-  MapState& map_;
-  CellOperation op_;
-  MapCall call_ = MapCall::find;
-  Promise promise_ = Promise::both;
-  Style style_ = Style::automatic;
-  Stage stage_ = Stage::settle;
-  bool has_block_ = false;    // that this call has allocated
-  bool is_linked_ = false;    // it counts as used
-  bool is_referred_ = false;  // a slot may refer to it
-  bool found_ = false;
-  bool wants_value_ = true;     // the caller has not given the call up
-  bool was_asked_for_ = false;  // a block, in vain
-  Rank home_ = 0;
-  std::uint32_t round_trips_ = 0;
-  remote::Status result_ = remote::Status::ok;
-  remote::SlabBlock block_;
-  ValueReference own_;   // to that block
-  ValueReference seen_;  // in the slot
-  std::size_t posted_ = 0;
-  std::vector<std::byte> cell_;   // that is written
-  std::vector<CacheLine> image_;  // of the block that is written, and later of the one that is read
-  std::vector<std::byte> content_;
-  std::span<const std::byte> value_;
-  Completion done_;
-};
 
 }  // namespace dunlin::container

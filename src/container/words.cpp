@@ -1,12 +1,18 @@
-#include <numeric>
+#include <cstring>
+#include <utility>
 
 #include <dunlin/container/words.hpp>
 #include <dunlin/error.hpp>
+#include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/hub.hpp"
+#include "container/steps.hpp"
+#include "remote/control_channel.hpp"
 
 namespace dunlin {
 
+using remote::Protocol;
 using remote::Status;
 
 namespace container {
@@ -16,14 +22,30 @@ struct WordsState {
              std::uint64_t bytes, const std::string& layout, std::uint64_t capacity)
       : containers(its_containers),
         hub(its_containers.hub()),
+        progress(hub.progress),
         site(hub, kind, name, bytes, kind + "\n" + layout),
         counters(hub.counters, kind, name, capacity, nullptr) {
     site.announce();
   }
+
+  /// The bytes at that place, if they are mapped here; else null.
+  [[nodiscard]] std::byte* at(Rank home, std::uint64_t offset, std::size_t bytes) noexcept;
+  [[nodiscard]] Protocol<ReadBytes> read(Rank home, std::uint64_t offset, std::size_t bytes);
+  [[nodiscard]] Protocol<Status> write(Rank home, std::uint64_t offset, CallMemory memory,
+                                       std::size_t bytes);
+  [[nodiscard]] Protocol<Added> add(Rank home, std::uint64_t offset, std::uint64_t value);
+  [[nodiscard]] Protocol<MaybePresent> set_bits(Rank home, std::uint64_t offset,
+                                                std::uint64_t bits);
+  [[nodiscard]] Protocol<MaybePresent> has_bits(Rank home, std::uint64_t offset,
+                                                std::uint64_t bits);
+  [[nodiscard]] Protocol<CounterValue> sum(Rank first, Rank last, std::uint64_t offset);
+
   Containers& containers;
   Hub& hub;
+  remote::Progress& progress;
   Site site;
   ContainerCounters counters;
+  remote::FramePool memory_of_calls;
 };
 
 WordsCore::WordsCore(Containers& containers, const std::string& kind, const std::string& name,
@@ -39,110 +61,138 @@ WordsCore::~WordsCore() = default;
 Containers& WordsCore::containers() const noexcept { return state_->containers; }
 std::span<std::byte> WordsCore::own() const noexcept { return state_->site.own(); }
 
-WordsOperation::WordsOperation(WordsCore& words) noexcept
-    : ContainerOperation(words.state_->hub), words_(*words.state_) {}
+// --- the protocols -------------------------------------------------------------------------------
 
-void WordsOperation::begin(Kind kind, Rank home, std::uint64_t offset) noexcept {
-  ++words_.counters.one_sided;
-  kind_ = kind;
-  home_ = home;
-  offset_ = offset;
-  waits_ = false;
-  expected_ = before_ = 0;
-  start();
+Protocol<ReadBytes> WordsState::read(Rank home, std::uint64_t offset, std::size_t bytes) {
+  CallMemory memory(memory_of_calls, bytes);
+  if (memory.data() == nullptr) co_return ReadBytes{Status::no_memory};
+  const Status status =
+      co_await post(site, dunlin::read(home, site.region(), offset, memory.data(), bytes));
+  co_return ReadBytes{status, std::move(memory)};
 }
 
-void WordsOperation::begin_read(Rank home, std::uint64_t offset, void* memory,
-                                std::size_t bytes) noexcept {
-  abandon();
-  memory_ = memory;
-  bytes_ = bytes;
-  begin(Kind::read, home, offset);
+Protocol<Status> WordsState::write(Rank home, std::uint64_t offset, CallMemory memory,
+                                   std::size_t bytes) {
+  const Status status =
+      co_await post(site, dunlin::write(home, site.region(), offset, memory.data(), bytes));
+  co_return status;
 }
 
-void WordsOperation::begin_write(Rank home, std::uint64_t offset, const void* memory,
-                                 std::size_t bytes) noexcept {
-  abandon();
-  memory_ = const_cast<void*>(memory);
-  bytes_ = bytes;
-  begin(Kind::write, home, offset);
+Protocol<Added> WordsState::add(Rank home, std::uint64_t offset, std::uint64_t value) {
+  std::uint64_t before = 0;
+  const Status status = co_await post(site, fetch_add(home, site.region(), offset, value, &before));
+  co_return Added{{status, before}};
 }
 
-void WordsOperation::begin_add(Rank home, std::uint64_t offset, std::uint64_t add) noexcept {
-  abandon();
-  operand_ = add;
-  begin(Kind::add, home, offset);
-}
-
-void WordsOperation::begin_set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) noexcept {
-  abandon();
-  operand_ = bits;
-  begin(Kind::set_bits, home, offset);
-}
-
-void WordsOperation::begin_read_all(std::uint64_t offset, std::uint64_t* words) noexcept {
-  abandon();
-  memory_ = words;
-  begin(Kind::read_all, 0, offset);
-}
-
-Operation WordsOperation::next_operation() noexcept {
-  const RegionId region = words_.site.region();
-  switch (kind_) {
-    case Kind::read:
-      return dunlin::read(home_, region, offset_, memory_, bytes_).notify(completion_);
-    case Kind::write:
-      return dunlin::write(home_, region, offset_, memory_, bytes_)
-          .notify(completion_, Notify::remotely);
-    case Kind::add:
-      return fetch_add(home_, region, offset_, operand_, &before_).notify(completion_);
-    case Kind::set_bits:
-      if (expected_ == 0)  // nothing is known of the word
-        return compare_swap(home_, region, offset_, 0, operand_, &before_).notify(completion_);
-      return compare_swap(home_, region, offset_, expected_, expected_ | operand_, &before_)
-          .notify(completion_);
-    case Kind::read_all:
-      break;
+/// A compare-and-swap that fails has read the word.
+Protocol<MaybePresent> WordsState::set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) {
+  for (std::uint64_t expected = 0;;) {
+    std::uint64_t before = 0;
+    const Status status = co_await post(
+        site, compare_swap(home, site.region(), offset, expected, expected | bits, &before));
+    if (status != Status::ok) co_return MaybePresent{status};
+    const bool were_there = (before & bits) == bits;
+    if (before == expected || were_there) co_return MaybePresent{status, were_there};
+    expected = before;
+    DUNLIN_ASSERT((expected | bits) != expected,
+                  "CON-P1: who sets a bit is told that it was not set");
   }
-  return dunlin::read(home_, region, offset_, static_cast<std::uint64_t*>(memory_) + home_,
-                      kWordBytes)
-      .notify(completion_);
 }
 
-/// A compare-and-swap that failed has read the word.
-bool WordsOperation::complete() noexcept {
-  if (kind_ == Kind::read_all) return ++home_ == words_.hub.progress.size();
-  if (kind_ != Kind::set_bits) return true;
-  const bool changed = before_ == expected_;
-  expected_ = before_;
-  return changed || (before_ & operand_) == operand_;
+Protocol<MaybePresent> WordsState::has_bits(Rank home, std::uint64_t offset, std::uint64_t bits) {
+  std::uint64_t word = 0;
+  const Status status =
+      co_await post(site, dunlin::read(home, site.region(), offset, &word, kWordBytes));
+  co_return MaybePresent{status, (word & bits) == bits};
 }
 
-bool WordsOperation::post(const Operation& operation) noexcept {
-  std::size_t accepted = 0;
-  switch (words_.site.post(home_, std::span(&operation, 1), accepted)) {
-    case Site::Posted::all:
-      return true;
-    case Site::Posted::later:
-      return false;
-    case Site::Posted::never:
-      break;
+Protocol<CounterValue> WordsState::sum(Rank first, Rank last, std::uint64_t offset) {
+  DUNLIN_ASSERT(first <= last && last < progress.size(), "each founder has a word");
+  std::uint64_t all = 0;
+  for (Rank rank = first; rank <= last; ++rank) {
+    std::uint64_t word = 0;
+    const Status status =
+        co_await post(site, dunlin::read(rank, site.region(), offset, &word, kWordBytes));
+    if (status != Status::ok) co_return CounterValue{{status}};
+    all += word;
   }
-  const Status fault = words_.site.fault(home_);
-  end(fault != Status::ok ? fault : Status::out_of_range);
-  return false;
+  co_return CounterValue{{Status::ok, all}};
 }
 
-void WordsOperation::advance() noexcept {
-  for (;;) {
-    if (completion_.failed()) return end(Status::lost);
-    if (waits_ && complete()) return end(Status::ok);
-    waits_ = false;
-    if (const Status fault = words_.site.fault(home_); fault != Status::ok) return end(fault);
-    if (!post(next_operation())) return;
-    waits_ = true;
-    if (!completion_.finished()) return;
+// --- the calls -----------------------------------------------------------------------------------
+
+std::byte* WordsState::at(Rank home, std::uint64_t offset, std::size_t bytes) noexcept {
+  if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu ||
+      site.fault(home) != Status::ok)
+    return nullptr;
+  const std::span<std::byte> there = hub.fabric.reach(home, site.region());
+  return offset <= there.size() && bytes <= there.size() - offset ? there.data() + offset : nullptr;
+}
+
+bool WordsCore::read_at_once(Rank home, std::uint64_t offset, void* memory,
+                             std::size_t bytes) noexcept {
+  ++state_->counters.one_sided;
+  const std::byte* const from = state_->at(home, offset, bytes);
+  if (from != nullptr) memory::fetch(memory, from, bytes);
+  return from != nullptr;
+}
+
+Protocol<ReadBytes> WordsCore::read(Rank home, std::uint64_t offset, std::size_t bytes) {
+  return state_->read(home, offset, bytes);
+}
+
+remote::Call<Status> WordsCore::write(Rank home, std::uint64_t offset, const void* memory,
+                                      std::size_t bytes) {
+  WordsState& words = *state_;
+  ++words.counters.one_sided;
+  if (std::byte* const to = words.at(home, offset, bytes); to != nullptr) {
+    memory::place(to, memory, bytes);
+    words.hub.fabric.ring(home);
+    return {words.progress, Status::ok};
   }
+  CallMemory copy(words.memory_of_calls, bytes);
+  if (copy.data() == nullptr) return {words.progress, Status::no_memory};
+  std::memcpy(copy.data(), memory, bytes);
+  return {words.progress, words.write(home, offset, std::move(copy), bytes)};
+}
+
+remote::Call<Added> WordsCore::add(Rank home, std::uint64_t offset, std::uint64_t value) {
+  WordsState& words = *state_;
+  ++words.counters.one_sided;
+  if (std::byte* const word = words.at(home, offset, kWordBytes); word != nullptr) {
+    const std::uint64_t before = memory::fetch_add(word, value);
+    words.hub.fabric.ring(home);
+    return {words.progress, Added{{Status::ok, before}}};
+  }
+  return {words.progress, words.add(home, offset, value)};
+}
+
+remote::Call<MaybePresent> WordsCore::set_bits(Rank home, std::uint64_t offset,
+                                               std::uint64_t bits) {
+  WordsState& words = *state_;
+  ++words.counters.one_sided;
+  if (std::byte* const word = words.at(home, offset, kWordBytes); word != nullptr) {
+    std::uint64_t before = memory::load(*reinterpret_cast<const std::uint64_t*>(word));
+    if ((before & bits) != bits) {
+      before = memory::fetch_or(word, bits);
+      words.hub.fabric.ring(home);
+    }
+    return {words.progress, MaybePresent{Status::ok, (before & bits) == bits}};
+  }
+  return {words.progress, words.set_bits(home, offset, bits)};
+}
+
+remote::Call<MaybePresent> WordsCore::has_bits(Rank home, std::uint64_t offset,
+                                               std::uint64_t bits) {
+  std::uint64_t word = 0;
+  if (read_at_once(home, offset, &word, kWordBytes))
+    return {state_->progress, MaybePresent{Status::ok, (word & bits) == bits}};
+  return {state_->progress, state_->has_bits(home, offset, bits)};
+}
+
+remote::Call<CounterValue> WordsCore::sum(Rank first, Rank last, std::uint64_t offset) {
+  ++state_->counters.one_sided;
+  return {state_->progress, state_->sum(first, last, offset)};
 }
 
 }  // namespace container
@@ -156,23 +206,13 @@ Counter::Counter(Containers& containers, const CounterOptions& options)
                 std::to_string(options.host));
 }
 
-Counter::Operation::Operation(Counter& counter)
-    : WordsOperation(counter.core_),
-      counter_(counter),
-      words_(counter.options_.sharded ? counter.core_.members() : 1) {}
-
-void Counter::Operation::add(std::uint64_t value) noexcept {
-  const Rank self = counter_.core_.containers().fabric().rank();
-  begin_add(counter_.options_.sharded ? self : counter_.options_.host, 0, value);
+remote::Call<container::Added> Counter::add(std::uint64_t value) {
+  return core_.add(options_.sharded ? core_.containers().fabric().rank() : options_.host, 0, value);
 }
 
-void Counter::Operation::read() noexcept {
-  if (counter_.options_.sharded) return begin_read_all(0, words_.data());
-  begin_read(counter_.options_.host, 0, words_.data(), kWordBytes);
-}
-
-std::uint64_t Counter::Operation::value() const noexcept {
-  return std::accumulate(words_.begin(), words_.end(), std::uint64_t{0});
+remote::Call<container::CounterValue> Counter::read() {
+  if (options_.sharded) return core_.sum(0, core_.members() - 1, 0);
+  return core_.sum(options_.host, options_.host, 0);
 }
 
 }  // namespace dunlin

@@ -116,6 +116,12 @@ Refusal Fabric::send(Rank peer, std::uint32_t channel,
   return backend_->send(peer, channel, message);
 }
 
+std::span<std::byte> Fabric::reach(Rank peer, RegionId region) noexcept {
+  return forked_ ? std::span<std::byte>() : backend_->memory_of(peer, region);
+}
+
+void Fabric::ring(Rank peer) noexcept { backend_->wake(peer); }
+
 void Fabric::prefetch(Rank peer, RegionId region, std::uint64_t offset,
                       std::size_t bytes) noexcept {
   backend_->prefetch(peer, region, offset, bytes);

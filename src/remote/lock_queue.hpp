@@ -77,9 +77,14 @@ struct Locks::State {
   Protocol<Status> settle(std::uint32_t index);
   /// Hands the lock on, or frees it.
   Protocol<Status> leave(std::uint32_t index);
-  /// Whether the lock's word was `expected`, and is `desired` now; false if that takes longer.
+  /// Makes a node for the lock, and takes it if it is free, and mapped here.
+  [[nodiscard]] bool takes_at_once(std::uint32_t index, Rank home, std::uint64_t offset) noexcept;
+  /// Whether the lock's word was `expected`, and is `desired` now. If not, the protocol sees to it.
   [[nodiscard]] bool swaps_at_once(Node& node, std::uint64_t expected,
                                    std::uint64_t desired) noexcept;
+
+  /// Whether the lock is free, or the successor's, whose node is mapped here.
+  [[nodiscard]] bool leaves_at_once(std::uint32_t index) noexcept;
 
   /// When a node's operation may be posted: not while queues are repaired. One that was not posted
   /// before a repair never is.
@@ -133,6 +138,7 @@ struct Locks::State {
   Progress& progress;
   Fabric& fabric;
   LocksOptions options;
+  const bool coherent = fabric.properties().atomics_coherent_with_cpu;
   Region node_words;
   std::vector<Node> nodes;
   std::vector<std::uint32_t> free_nodes;

@@ -50,20 +50,37 @@ Locks::~Locks() {
   state_->progress.remove(*this);
 }
 
+bool Locks::State::takes_at_once(std::uint32_t index, Rank home, std::uint64_t offset) noexcept {
+  Node& node = nodes[index];
+  node = {.home = home, .offset = offset};
+  reset_words(index);
+  active.push_back(index);
+  const std::uint64_t word = lock_word(1, address(index));
+  if (!progress.contains(home) || !swaps_at_once(node, 0, word)) return false;
+  node.word = word;
+  node.answer = Answer::held;
+  return true;
+}
+
+LockNode Locks::acquire_at_once(Rank home, std::uint64_t offset) noexcept {
+  State& state = *state_;
+  if (state.free_nodes.empty()) return {};
+  const std::uint32_t index = state.free_nodes.back();
+  state.free_nodes.pop_back();
+  if (state.takes_at_once(index, home, offset)) return {index};
+  state.free(index);
+  return {};
+}
+
 LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept {
   State& state = *state_;
   if (state.free_nodes.empty()) return {};
   const std::uint32_t index = state.free_nodes.back();
   state.free_nodes.pop_back();
+  if (state.takes_at_once(index, home, offset)) return {index};
   Node& node = state.nodes[index];
-  node = {.home = home, .offset = offset, .only_if_free = only_if_free};
-  state.reset_words(index);
-  state.active.push_back(index);
-  const std::uint64_t word = lock_word(1, state.address(index));
-  if (state.progress.contains(home) && state.swaps_at_once(node, 0, word)) {
-    node.word = word;
-    node.answer = Answer::held;
-  } else if (!state.protocols.start(state.get(index), node.protocol)) {
+  node.only_if_free = only_if_free;
+  if (!state.protocols.start(state.get(index), node.protocol)) {
     state.free(index);  // there is no memory
     return {};
   }
@@ -94,10 +111,8 @@ void Locks::release(LockNode which) noexcept {
   DUNLIN_ASSERT(!node.given_up, "REM-8: a lock is given back once");
   node.given_up = true;
   if (node.protocol != nullptr) return state.protocols.advance(*node.protocol);
-  const bool is_alone = node.in_queue() && !node.unsettled && !node.elsewhere &&
-                        memory::load(state.own_word(which.index, kNextWord)) == 0;
-  if (is_alone && state.swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0))
-    return state.free(which.index);
+  const bool is_settled = node.in_queue() && !node.unsettled && !node.elsewhere;
+  if (is_settled && state.leaves_at_once(which.index)) return state.free(which.index);
   if (!state.protocols.start(state.give_back(which.index), node.protocol)) state.owes = true;
 }
 
@@ -154,7 +169,10 @@ void Locks::State::reset_words(std::uint32_t index) noexcept {
 
 void Locks::State::free(std::uint32_t index) noexcept {
   nodes[index].word = 0;
-  active.erase(std::find(active.begin(), active.end(), index));
+  if (active.back() == index)  // as with a lock that is held for one call
+    active.pop_back();
+  else
+    active.erase(std::find(active.begin(), active.end(), index));
   free_nodes.push_back(index);
 }
 
@@ -177,18 +195,28 @@ void Locks::State::give_back_all() noexcept {
   }
 }
 
-/// A swap that was posted and fails, or ends later, is posted again: the second one finds the word
-/// as the first has left it.
 bool Locks::State::swaps_at_once(Node& node, std::uint64_t expected,
                                  std::uint64_t desired) noexcept {
-  if (!fabric.properties().reads_are_loads || rests()) return false;
-  Completion done;
-  const Operation swap =
-      compare_swap(node.home, options.words, node.offset, expected, desired, &node.before)
-          .notify(done, Notify::remotely);
-  if (!fabric.post(swap).all()) return false;
-  DUNLIN_ASSERT_ALWAYS(done.finished(), "FAB-F4: where reads are loads, a swap ends in post()");
-  return !done.failed() && node.before == expected;
+  if (!coherent || rests()) return false;
+  const std::span<std::byte> words = fabric.reach(node.home, options.words);
+  if (node.offset + kWordBytes > words.size() || node.offset % kWordBytes != 0) return false;
+  node.before = memory::compare_swap(words.data() + node.offset, expected, desired);
+  return node.before == expected;  // nobody waits for a lock's word: the home may sleep
+}
+
+bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
+  Node& node = nodes[index];
+  const std::uint64_t next = memory::load(own_word(index, kNextWord));
+  if (next == 0) return swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0);
+  const NodeAddress to = unpack(next);
+  if (!coherent || rests() || !is_known(to)) return false;
+  const std::span<std::byte> words = fabric.reach(to.member, node_words.id());
+  const std::uint64_t at = to.node * kNodeBytes + kGrantWord;
+  if (at + kWordBytes > words.size()) return false;
+  memory::store(*reinterpret_cast<std::uint64_t*>(words.data() + at),
+                node.recovered ? kGrantedAfterDeath : kGranted);
+  fabric.ring(to.member);
+  return true;
 }
 
 Protocol<Status> Locks::State::get(std::uint32_t index) {

@@ -161,8 +161,7 @@ void CallBase::then(std::function<void()> callback) {
   *state_->callback_ = std::move(callback);
 }
 
-void CallBase::abandon() noexcept {
-  if (finished()) return;
+void CallBase::give_up() noexcept {
   DUNLIN_ONE_THREAD(&progress_->fabric());
   ProtocolState& state = *std::exchange(state_, nullptr);
   state.in_->drop(state, Status::abandoned);

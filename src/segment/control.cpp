@@ -13,21 +13,21 @@ using Type = SegmentMessage::Type;
 
 SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
                                      std::uint64_t timeout_ns) {
+  Outcome outcome = begun(request);
   const auto run = [&](Protocol<Outcome> protocol) {
     return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
   };
   switch (request.call) {
     case SegmentCall::get:
     case SegmentCall::put:
-      if (is_done_at_once(request)) {
+    case SegmentCall::lock:
+      if (at_once(request, outcome)) {
         ++counter_of(request.call);
-        Outcome outcome = begun(request);
-        outcome.status = Status::ok;
         return {progress, outcome};
       }
-      return run(request.call == SegmentCall::get ? get(request) : put(request));
-    case SegmentCall::lock:
-      return run(lock(request));
+      return run(request.call == SegmentCall::get   ? get(request)
+                 : request.call == SegmentCall::put ? put(request)
+                                                    : lock(request));
     case SegmentCall::unlock:
       if (progress.was_stopped()) break;
       return {progress, unlock(request)};
@@ -40,7 +40,6 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
     case SegmentCall::none:
       break;
   }
-  Outcome outcome = begun(request);
   outcome.status = request.call == SegmentCall::none ? Status::not_allowed : Status::stopped;
   return {progress, outcome};
 }
@@ -71,12 +70,6 @@ Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
 }
 
 // --- the first use of a key ----------------------------------------------------------------------
-
-KnownSegment* SegmentState::known(Key key) noexcept {
-  if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
-  KnownSegment* const segment = known_at[key.home()][key.slot()].get();
-  return segment != nullptr && segment->generation == key.generation() ? segment : nullptr;
-}
 
 Status SegmentState::look(Key key, std::uint64_t owner) noexcept {
   const KnownSegment* const segment = known(key);

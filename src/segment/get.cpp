@@ -18,10 +18,6 @@ namespace {
 /// So often a get without a lock may meet a put; then it takes the lock, to be sure to end.
 constexpr std::uint8_t kTornGets = 8;
 
-bool lies_alike(const void* memory, std::uint64_t offset) noexcept {
-  return reinterpret_cast<std::uintptr_t>(memory) % kWordBytes == offset % kWordBytes;
-}
-
 }  // namespace
 
 // --- a get or put under way ----------------------------------------------------------------------
@@ -83,19 +79,6 @@ Status SegmentState::Gate::refused() const noexcept {
   return !copies && space->gone(member) ? Status::lost : Status::ok;
 }
 
-Status SegmentState::fault_of(const SegmentRequest& request, const KnownSegment& segment) noexcept {
-  if (request.bytes == 0 || request.bytes > segment.bytes ||
-      request.offset > segment.bytes - request.bytes)
-    return Status::out_of_range;
-  if (!lies_alike(request.memory, request.offset)) return Status::misaligned;
-  const bool has_versions = segment.coherence == Coherence::version ||
-                            segment.coherence == Coherence::temporal || segment.is_delta();
-  if ((request.known_version != UINT64_MAX && !has_versions) ||
-      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
-    return Status::not_allowed;
-  return Status::ok;
-}
-
 bool SegmentState::has_place(KnownSegment& segment) const noexcept {
   if (!locks.repairing() || is_injected(FaultInjection::moved_is_read_too_early))
     segment.moved = false;
@@ -126,25 +109,6 @@ Status SegmentState::judge(Transfer& one, Status status) const noexcept {
 }
 
 // --- gets ----------------------------------------------------------------------------------------
-
-bool SegmentState::is_done_at_once(const SegmentRequest& request) noexcept {
-  if (!fabric.properties().reads_are_loads || progress.was_stopped()) return false;
-  const KnownSegment* const segment = known(request.key);
-  if (segment == nullptr || segment->coherence != Coherence::null || segment->lost ||
-      segment->closing || segment->lock.valid() || fault_of(request, *segment) != Status::ok)
-    return false;  // whatever is wrong, the protocol tells
-  const std::uint64_t at = segment->offset + kDataOffset + request.offset;
-  Completion done;
-  const Operation one =
-      request.call == SegmentCall::get
-          ? dunlin::read(segment->primary, pool.id(), at, request.memory, request.bytes)
-                .notify(done)
-          : dunlin::write(segment->primary, pool.id(), at, request.memory, request.bytes)
-                .notify(done, Notify::remotely);
-  if (!fabric.post(one).all()) return false;
-  if (!done.finished()) fabric.abandon(done);  // once more, then
-  return done.finished() && !done.failed();
-}
 
 Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   Transfer one(*this, request);

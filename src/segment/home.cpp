@@ -274,11 +274,15 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   KnownSegment& segment = *slots[key.slot()];
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
   const bool is_used = segment.users > 0 || segment.lock.valid();
-  if (is_used || message.bytes > kMaxRegionBytes) return;  // no member of ours has sent this
+  const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
+                           message.versions <= kMaxKeptVersions;
+  if (is_used || !is_possible) return;  // no member of ours has sent this
   segment.generation = key.generation();
   segment.coherence = message.coherence;
   segment.offset = message.offset;
   segment.bytes = message.bytes;
+  segment.block_end =
+      message.offset + block_bytes(message.coherence, message.bytes, message.versions);
   segment.stale_ns = message.stale_ns;
   segment.versions = message.versions;
   segment.copies = message.copies;

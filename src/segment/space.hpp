@@ -148,6 +148,7 @@ struct KnownSegment {
   Coherence coherence = Coherence::null;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t block_end = 0;  // of the only copy
   std::uint64_t stale_ns = 0;
   std::uint32_t versions = 0;
   std::uint8_t copies = 1;
@@ -183,6 +184,22 @@ struct KnownSegment {
     return versioned() || coherence == Coherence::strict;
   }
 };
+
+/// Why a get or put cannot be; `ok`: it can.
+[[nodiscard]] inline remote::Status fault_of(const SegmentRequest& request,
+                                             const KnownSegment& segment) noexcept {
+  if (request.bytes == 0 || request.bytes > segment.bytes ||
+      request.offset > segment.bytes - request.bytes)
+    return remote::Status::out_of_range;
+  if (reinterpret_cast<std::uintptr_t>(request.memory) % kWordBytes != request.offset % kWordBytes)
+    return remote::Status::misaligned;
+  const bool has_versions = segment.coherence == Coherence::version ||
+                            segment.coherence == Coherence::temporal || segment.is_delta();
+  if ((request.known_version != UINT64_MAX && !has_versions) ||
+      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
+    return remote::Status::not_allowed;
+  return remote::Status::ok;
+}
 
 struct SegmentState;
 
@@ -236,9 +253,17 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// Begins a call on the segment, if this process knows it; `unknown`: it is resolved first.
   [[nodiscard]] remote::Status enter(Transfer& one) noexcept;
 
+  // --- in mapped memory: at_once.cpp -------------------------------------------------------------
+  /// Whether a get, put or lock has ended: its segment is mapped here, and nothing was in its way.
+  /// `outcome` has begun.
+  [[nodiscard]] bool at_once(const SegmentRequest& request, Outcome& outcome) noexcept;
+  /// `under_way`: it has changed nothing, and the protocol does it.
+  [[nodiscard]] remote::Status get_at_once(const SegmentRequest& request, KnownSegment& segment,
+                                           const std::byte* block, Outcome& outcome) noexcept;
+  [[nodiscard]] remote::Status put_at_once(const SegmentRequest& request, KnownSegment& segment,
+                                           std::byte* block, Outcome& outcome) noexcept;
+
   // --- gets and puts: get.cpp, put.cpp -----------------------------------------------------------
-  /// Whether a get or put was one operation that has ended: under null, with one copy.
-  [[nodiscard]] bool is_done_at_once(const SegmentRequest& request) noexcept;
   remote::Protocol<Outcome> get(SegmentRequest request);
   remote::Protocol<Outcome> put(SegmentRequest request);
   /// Writes to one copy, or to two, once the lock is held.
@@ -248,8 +273,6 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// The status of a step of the attempt: `moved` if it must begin anew.
   [[nodiscard]] remote::Status judge(Transfer& one, remote::Status status) const noexcept;
   [[nodiscard]] bool has_place(KnownSegment& segment) const noexcept;
-  [[nodiscard]] static remote::Status fault_of(const SegmentRequest& request,
-                                               const KnownSegment& segment) noexcept;
   [[nodiscard]] bool take_copy(Transfer& one) noexcept;
 
   // --- locks: lock.cpp ---------------------------------------------------------------------------
@@ -265,7 +288,11 @@ struct SegmentState final : SegmentPort, remote::Part {
   remote::Protocol<remote::Status> resolve(Key key, std::uint64_t owner);
   /// The message is the question, then the answer.
   remote::Protocol<remote::Status> ask(Rank member, SegmentMessage& message);
-  [[nodiscard]] KnownSegment* known(Key key) noexcept;
+  [[nodiscard]] KnownSegment* known(Key key) noexcept {
+    if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
+    KnownSegment* const segment = known_at[key.home()][key.slot()].get();
+    return segment != nullptr && segment->generation == key.generation() ? segment : nullptr;
+  }
   /// `unknown`: another member has to be asked.
   [[nodiscard]] remote::Status look(Key key, std::uint64_t owner) noexcept;
   [[nodiscard]] bool is_undecided() const noexcept;
@@ -363,6 +390,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::unique_ptr<remote::Progress> own_progress;
   remote::Progress& progress;
   Fabric& fabric;
+  const bool coherent = fabric.properties().atomics_coherent_with_cpu;
   SpaceOptions options;
   Region pool;
   remote::Locks locks;

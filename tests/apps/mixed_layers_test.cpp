@@ -102,7 +102,8 @@ std::string key_of(std::uint32_t rank) { return "key " + std::to_string(rank); }
 std::string value_of(std::uint32_t rank) { return "value of " + std::to_string(rank); }
 std::string note_of(std::uint32_t rank) { return "note/" + std::to_string(rank); }
 
-std::string describe(const remote::InFlight& operation) {
+template <class Operation>
+std::string describe(const Operation& operation) {
   return std::string(remote::describe(operation.status()));
 }
 
@@ -128,7 +129,7 @@ void read_all(Site& site) {
     require(get.outcome().ok() && get.outcome().text() == value_of(rank), describe(get));
     auto find = site.squares.find(rank);
     find.wait();
-    require(find.ok() && find.value() == std::uint64_t{rank} * rank, describe(find));
+    require(find.ok() && find.result().value() == std::uint64_t{rank} * rank, describe(find));
     auto search = site.space.find(note_of(rank));
     require(search.outcome().ok(), search.describe());
     std::uint64_t note = 0;

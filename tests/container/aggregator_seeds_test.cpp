@@ -44,11 +44,11 @@ class AuditedOrigin : public test::GroupMember {
   std::size_t step();
   void will_flush() {
     flushing_ = true;
-    flush_ = nullptr;
+    flush_ = {};
   }
   void stop() { stopping_ = true; }
   [[nodiscard]] bool idle() const { return !flushing_; }
-  [[nodiscard]] bool has_flushed() const { return flush_->status() == Status::ok; }
+  [[nodiscard]] bool has_flushed() const { return flush_.status() == Status::ok; }
   [[nodiscard]] bool sees(Rank other) const {
     return progress.members().contains(other) && !progress.fabric().failed(other);
   }
@@ -63,7 +63,6 @@ class AuditedOrigin : public test::GroupMember {
   AggregatorAuditor& auditor_;
   Rank rank_;
   test::Draws draws_;
-  container::AggregatorWait* flush_ = nullptr;
   std::vector<std::uint64_t> pushed_;  // to each member
   std::vector<std::uint64_t> before_flush_;
   std::vector<std::uint64_t> taken_;  // from each member
@@ -73,6 +72,9 @@ class AuditedOrigin : public test::GroupMember {
   std::unique_ptr<Containers> containers;
   std::unique_ptr<Aggregator<Element>> aggregator;
   std::uint64_t refused = 0;  // of all elements that this member has taken
+
+ private:
+  remote::Call<Status> flush_;
 };
 
 struct AggregatorAuditor {
@@ -161,8 +163,8 @@ bool AuditedOrigin::sees_all() const {
 }
 
 std::size_t AuditedOrigin::step() {
-  if (flushing_ && flush_ == nullptr) begin_flush();
-  if (flushing_ && flush_->finished()) end_flush();
+  if (flushing_ && !flush_.begun()) begin_flush();
+  if (flushing_ && flush_.finished()) end_flush();
   if (stopping_) return 0;
   std::size_t done = 0;
   for (std::uint32_t pushes = below(4); pushes > 0; --pushes) {
@@ -198,15 +200,15 @@ Handled AuditedOrigin::take(Rank from, std::span<const Element> elements) {
 
 void AuditedOrigin::begin_flush() {
   before_flush_ = pushed_;
-  flush_ = &aggregator->begin_flush();
+  flush_ = aggregator->begin_flush();
   flushing_ = true;
 }
 
 void AuditedOrigin::end_flush() {
   flushing_ = false;
-  if (flush_->status() != Status::ok) {
-    EXPECT_TRUE(flush_->status() == Status::lost || flush_->status() == Status::stopped)
-        << remote::describe(flush_->status());
+  if (flush_.status() != Status::ok) {
+    EXPECT_TRUE(flush_.status() == Status::lost || flush_.status() == Status::stopped)
+        << remote::describe(flush_.status());
     ++auditor_.seen.lost;
     return;
   }

@@ -90,7 +90,7 @@ TEST_P(Aggregators, ALateTargetTakesWhatWasPushedBefore) {
   };
   Aggregator<std::uint64_t> early((*cluster)[0], options, add);
   for (const std::uint64_t word : {1U, 2U, 3U}) EXPECT_TRUE(early.push(1, word));
-  container::AggregatorWait& flush = early.begin_flush();
+  auto flush = early.begin_flush();
   cluster->pass(100);
   EXPECT_FALSE(flush.finished());
   Aggregator<std::uint64_t> late((*cluster)[1], options, add);
@@ -139,34 +139,30 @@ TEST_P(MapBuffers, CountWhatAllMembersAddAndSayWhatHadNoRoom) {
 TEST_P(MapBuffers, AnAddIsOneStepWhicheverWayItGoes) {
   start(3);
   auto maps = make<Map>(MapOptions{.name = "sums", .slots = 20});
-  std::vector<std::unique_ptr<Map::Operation>> all;
+  std::vector<Map::Operation> all;
   std::uint64_t expected = 0;
   for (std::uint64_t i = 1; i <= 30; ++i) {
-    all.push_back(std::make_unique<Map::Operation>(maps[i % 3]->core()));
-    maps[i % 3]->add(*all.back(), 7, i);
+    all.push_back(maps[i % 3]->add(7, i));
     expected += i;
   }
-  for (const auto& op : all) EXPECT_EQ(cluster->end_of(*op), Status::ok);
-  auto found = maps[0]->operation();
-  maps[0]->find(found, 7);
+  for (auto& op : all) EXPECT_EQ(cluster->end_of(op), Status::ok);
+  auto found = maps[0]->find(7);
   EXPECT_EQ(cluster->end_of(found), Status::ok);
-  EXPECT_EQ(found.value(), expected);
+  EXPECT_EQ(found.result().value(), expected);
 }
 
 TEST_P(MapBuffers, AnAddSaysTheSum) {
   start(2);
   auto maps = make<Map>(MapOptions{.name = "sums", .slots = 20});
   for (std::uint64_t key = 1; key <= 8; ++key) {
-    auto op = maps[0]->operation();
-    maps[0]->add(op, key, 10);
+    auto op = maps[0]->add(key, 10);
     EXPECT_EQ(cluster->end_of(op), Status::ok);
-    EXPECT_FALSE(op.found());
-    EXPECT_EQ(op.value(), 10U);
-    auto again = maps[1]->operation();
-    maps[1]->add(again, key, key);
+    EXPECT_FALSE(op.result().found());
+    EXPECT_EQ(op.result().value(), 10U);
+    auto again = maps[1]->add(key, key);
     EXPECT_EQ(cluster->end_of(again), Status::ok);
-    EXPECT_TRUE(again.found());
-    EXPECT_EQ(again.value(), 10 + key);
+    EXPECT_TRUE(again.result().found());
+    EXPECT_EQ(again.result().value(), 10 + key);
   }
 }
 

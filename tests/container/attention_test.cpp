@@ -124,7 +124,7 @@ TEST(AttentionInSimulator, DecidesAboutTheAutomaticStyle) {
     auto call = maps[0]->assign(key, key);
     EXPECT_TRUE(world.run_until([&] { return call.finished(); }, 1'000'000'000));
     world.run_for(2'000'000);  // long enough for another look at the target's wait
-    return call.round_trips() == 1;
+    return call.result().round_trips() == 1;
   };
   EXPECT_TRUE(assigns_by_message());
   members[1]->hub().attention.publish(50'000);

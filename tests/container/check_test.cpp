@@ -62,7 +62,7 @@ TEST_P(CheckedContainers, ACallThatBreaksAPromiseTouchesNothing) {
     auto find = maps[2]->find(key);
     EXPECT_EQ(cluster->end_of(find), Status::ok);
     if (second == Status::broken_promise) {
-      EXPECT_TRUE(!find.found() || find.value() != round);
+      EXPECT_TRUE(!find.result().found() || find.result().value() != round);
     }
   }
 }
@@ -84,25 +84,18 @@ TEST_P(CheckedContainers, AQueueNamesThemToo) {
 TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
   start_maps();
   const auto phase = [&](const auto& begin) {
-    std::vector<std::unique_ptr<Map::Operation>> all;
+    std::vector<Map::Operation> all;
     for (Rank by = 0; by < 3; ++by)
-      for (std::uint64_t i = 0; i < 5; ++i) {
-        all.push_back(std::make_unique<Map::Operation>(maps[by]->core()));
-        begin(*maps[by], *all.back(), i, by);
-      }
-    for (const auto& op : all) EXPECT_EQ(remote::describe(cluster->end_of(*op)), "done");
+      for (std::uint64_t i = 0; i < 5; ++i) all.push_back(begin(*maps[by], i, by));
+    for (auto& op : all) EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
   };
   for (int round = 0; round < 3; ++round) {
-    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank by) {
-      map.insert(op, i + by, i, Promise::writes);
-    });
-    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank) {
-      map.find(op, i, Promise::reads);
-    });
-    phase([](Map& map, Map::Operation& op, std::uint64_t i, Rank by) {
-      if (by == 0) return map.find(op, i, Promise::both);
-      if (by == 1) return map.assign(op, i, 1, Promise::both);
-      map.erase(op, i, Promise::both);
+    phase(
+        [](Map& map, std::uint64_t i, Rank by) { return map.insert(i + by, i, Promise::writes); });
+    phase([](Map& map, std::uint64_t i, Rank) { return map.find(i, Promise::reads); });
+    phase([](Map& map, std::uint64_t i, Rank by) {
+      if (by == 0) return map.find(i, Promise::both);
+      return by == 1 ? map.assign(i, 1, Promise::both) : map.erase(i, Promise::both);
     });
     EXPECT_EQ(remote::describe(cluster->end_of(maps[1]->add(key, 1, Promise::local))), "done");
   }
@@ -113,16 +106,16 @@ TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
 TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
   start_maps();
   for (int polls = 0; polls < 12; ++polls) {
-    auto given_up = std::make_unique<Map::Operation>(maps[0]->core());
-    maps[0]->insert(*given_up, key, 1, Promise::writes, Style::message);
-    cluster->pass(polls);
-    given_up.reset();
-    auto find = maps[1]->operation();
+    {
+      const auto given_up = maps[0]->insert(key, 1, Promise::writes, Style::message);
+      cluster->pass(polls);
+    }
+    Map::Operation find;
     bool began = false;
     EXPECT_TRUE(cluster->until([&] {
       if (!find.finished()) return false;
       if (std::exchange(began, true) && find.ok()) return true;
-      maps[1]->find(find, key, Promise::reads);
+      find = maps[1]->find(key, Promise::reads);
       return false;
     }));
   }
@@ -140,10 +133,10 @@ TEST_P(CheckedContainers, AreRefusedBesideUncheckedOnes) {
 
 TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
   start_maps();
-  auto find = maps[1]->operation();
+  Map::Operation find;
   std::array<std::uint64_t, 2> element{key, 3};
   EXPECT_TRUE(cluster->until([&] {  // as a buffer's handler does
-    if (find.finished()) maps[1]->find(find, key, Promise::reads, Style::message);
+    if (find.finished()) find = maps[1]->find(key, Promise::reads, Style::message);
     return maps[2]
                ->core()
                .apply(container::MapCall::assign, Promise::local,
@@ -174,14 +167,14 @@ TEST(CheckedContainersInSimulator, ForgetTheCallsOfADeadMember) {
     }
     std::uint64_t key = 0;
     while (all[0]->map.home_of(key) != kHome) ++key;
-    auto insert = all[kDead]->map.operation(), find = all[1]->map.operation();
+    HashMap<std::uint64_t, std::uint64_t>::Operation insert, find;
     bool met = false;
     EXPECT_TRUE(world.run_until(
         [&] {
-          if (insert.finished()) all[kDead]->map.insert(insert, key, 1, Promise::writes);
+          if (insert.finished()) insert = all[kDead]->map.insert(key, 1, Promise::writes);
           if (find.finished()) {
             met = find.status() == Status::broken_promise;
-            if (!met) all[1]->map.find(find, key, Promise::both);
+            if (!met) find = all[1]->map.find(key, Promise::both);
           }
           return met;
         },
@@ -192,7 +185,7 @@ TEST(CheckedContainersInSimulator, ForgetTheCallsOfADeadMember) {
         [&] {
           if (!find.finished()) return false;
           if (std::exchange(began, true) && find.ok()) return true;
-          all[1]->map.find(find, key, Promise::both);
+          find = all[1]->map.find(key, Promise::both);
           return false;
         },
         1'000'000'000))

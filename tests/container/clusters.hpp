@@ -75,15 +75,15 @@ struct OnContainers : testing::TestWithParam<ContainerCase> {
       const Promise promise = random() % 2 == 0 ? Promise::both : Promise::writes;
       const bool there = model.contains(key);
       const std::uint64_t call = random() % 5;
-      auto op = map.operation();
-      if (call == 0) map.erase(op, key);
-      if (call == 1) map.assign(op, key, value, promise);
-      if (call == 2) map.find(op, key);
-      if (call > 2) map.insert(op, key, value, promise);
+      typename HashMap<Key, Value>::Operation op;
+      if (call == 0) op = map.erase(key);
+      if (call == 1) op = map.assign(key, value, promise);
+      if (call == 2) op = map.find(key);
+      if (call > 2) op = map.insert(key, value, promise);
       EXPECT_EQ(remote::describe(cluster->end_of(op)), "done") << i;
-      EXPECT_EQ(op.found(), there) << i;
+      EXPECT_EQ(op.result().found(), there) << i;
       if (there && call >= 2) {
-        EXPECT_EQ(op.value(), model[key]) << i;
+        EXPECT_EQ(op.result().value(), model[key]) << i;
       }
       if (call == 0) model.erase(key);
       if (call == 1) model[key] = value;

@@ -21,7 +21,8 @@ struct ContainerCountersShown : testing::Test {
     return test::counter_of((*cluster)[rank].fabric(), "container." + name,
                             "container=" + container + "\n");
   }
-  void end(remote::InFlight& operation) {
+  template <class Kind>
+  void end(Kind& operation) {
     EXPECT_EQ(remote::describe(cluster->end_of(operation)), "done");
   }
   std::unique_ptr<test::RealContainers> cluster;
@@ -76,8 +77,7 @@ TEST_F(ContainerCountersShown, ShowAllKindsUntilTheyAreGone) {
     dunlin::Counter counter(at, {.name = "done"});
     const BloomFilter<int> filter(at, {.name = "seen", .words = 4});
     const Set<int> set(at, {.name = "names", .slots = 8});
-    auto op = counter.operation();
-    op.add(1);
+    auto op = counter.add(1);
     end(op);
     const std::string done = "done\nkind=counter";
     EXPECT_TRUE(cluster->until([&] { return seen(0, done, "one_sided") == 1U; }));

@@ -54,9 +54,9 @@ TEST_P(GrowingMaps, BehaveAsAStandardMapDoesBeyondTheirFirstSlots) {
     for (std::uint64_t key = 0; key < 80; ++key) {
       auto op = maps[by]->find(key);
       cluster->end_of(op);
-      EXPECT_EQ(op.found(), model.contains(key)) << key;
-      if (op.found()) {
-        EXPECT_EQ(op.value(), model.at(key));
+      EXPECT_EQ(op.result().found(), model.contains(key)) << key;
+      if (op.result().found()) {
+        EXPECT_EQ(op.result().value(), model.at(key));
       }
     }
   }
@@ -66,24 +66,23 @@ TEST_P(GrowingMaps, OfInsertsOfAKeyThatRaceAcrossAGrowthOneSucceeds) {
   start_maps(3, {.name = "map", .slots = 2, .grow_to = 128});
   constexpr std::uint64_t kKeys = 100;
   struct Inserter {
-    std::unique_ptr<Map::Operation> op;
+    Map::Operation op;
     std::uint64_t next = 0;
     bool under_way = false;
   };
   std::vector<Inserter> all(3);
-  for (Rank by = 0; by < 3; ++by) all[by].op = std::make_unique<Map::Operation>(maps[by]->core());
   std::map<std::uint64_t, int> inserted;
   EXPECT_TRUE(cluster->until([&] {
     bool ended = true;
     for (Rank by = 0; by < 3; ++by) {
       Inserter& one = all[by];
-      while (one.op->finished() && one.next < kKeys) {  // of own keys without an event
+      while (one.op.finished() && one.next < kKeys) {  // of own keys without an event
         if (std::exchange(one.under_way, false)) {
-          EXPECT_EQ(remote::describe(one.op->status()), "done");
-          inserted[one.next++] += one.op->inserted() ? 1 : 0;
+          EXPECT_EQ(remote::describe(one.op.status()), "done");
+          inserted[one.next++] += one.op.result().inserted() ? 1 : 0;
         } else {
           one.under_way = true;
-          maps[by]->insert(*one.op, one.next, by);
+          one.op = maps[by]->insert(one.next, by);
         }
       }
       ended = ended && one.next == kKeys;
@@ -114,7 +113,7 @@ TEST_P(GrowingMaps, AreFullWhenAllSlotsAreTaken) {
   for (std::uint64_t key = 1; key <= 30; ++key) {
     auto op = maps[0]->find(key);
     EXPECT_EQ(cluster->end_of(op), Status::ok);
-    EXPECT_EQ(op.found(), kept.contains(key));
+    EXPECT_EQ(op.result().found(), kept.contains(key));
   }
 }
 
@@ -134,16 +133,16 @@ TEST_P(GrowingMaps, OfANameThatIsUsedAgainGrowAgain) {
   for (std::uint64_t key = 0; key < 40; ++key) {
     auto op = maps[1]->find(key, Promise::both, Style::one_sided);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    EXPECT_EQ(op.found(), maps[0]->home_of(key) == 0);
+    EXPECT_EQ(op.result().found(), maps[0]->home_of(key) == 0);
   }
 }
 
 TEST_P(GrowingMaps, ScansFindWhatStaysOnceWhileTablesAreAdded) {
   start_maps(3, {.name = "map", .slots = 8, .grow_to = 512});
   constexpr std::uint64_t kStays = 15, kMost = 500;
-  auto writer = maps[0]->operation(), other = maps[1]->operation();
+  Map::Operation writer, other;
   for (std::uint64_t key = 0; key < kStays; ++key) {
-    maps[0]->insert(writer, key, key);
+    writer = maps[0]->insert(key, key);
     EXPECT_EQ(remote::describe(cluster->end_of(writer)), "done");
   }
   auto scan = maps[2]->scan();
@@ -155,12 +154,12 @@ TEST_P(GrowingMaps, ScansFindWhatStaysOnceWhileTablesAreAdded) {
     for (auto* op : {&writer, &other})
       if (may_write && op->finished()) {
         EXPECT_EQ(remote::describe(op->status()), "done");
-        maps[op == &writer ? 0 : 1]->insert(*op, next, next);
+        *op = maps[op == &writer ? 0 : 1]->insert(next, next);
         ++next;
       }
-    if (!scan.finished()) return false;
+    if (!scan.piece().finished()) return false;
     if (std::exchange(reading, true)) {
-      EXPECT_EQ(remote::describe(scan.status()), "done");
+      EXPECT_EQ(remote::describe(scan.piece().status()), "done");
       scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
       if (scan.at_end()) {
         for (std::uint64_t key = 0; key < kStays; ++key) EXPECT_EQ(times[key], 1) << "CON-I1";
@@ -190,14 +189,14 @@ TEST_P(GrowingMaps, GrowUnderBuffersAndChecks) {
   for (std::uint64_t i = 0; i < 400; ++i)
     EXPECT_TRUE(cluster->until([&] { return buffers[i % 2]->try_add(i % 100, 1); }));
   for (const Rank by : {0U, 1U}) {
-    auto& flush = buffers[by]->begin_flush();
+    auto flush = buffers[by]->begin_flush();
     EXPECT_EQ(cluster->end_of(flush), Status::ok);
     EXPECT_EQ(buffers[by]->refused(), 0U);
   }
   for (std::uint64_t key = 0; key < 100; ++key) {
     auto op = maps_of[key % 2]->find(key);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    EXPECT_EQ(op.value(), 4U) << key;
+    EXPECT_EQ(op.result().value(), 4U) << key;
   }
 }
 
@@ -228,7 +227,7 @@ TEST(GrowingMapErrors, APartThatCannotGrowIsFullAndSaysWhy) {
   }
   EXPECT_TRUE(map.insert(1, 1).outcome().ok());
   EXPECT_TRUE(map.insert(2, 2).outcome().ok());
-  EXPECT_EQ(map.insert(3, 3).outcome().status(), Status::full);
+  EXPECT_EQ(map.insert(3, 3).outcome().status, Status::full);
   EXPECT_TRUE(contains(map.why_not_grown(), "kMaxRegions")) << map.why_not_grown();
   EXPECT_TRUE(map.find(2).outcome().found());
   EXPECT_FALSE(map.find(3).outcome().found());
@@ -250,30 +249,27 @@ TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
       GrowingMember& member = *all.back();
       world.attach(rank, [&member] { return member.progress.poll(); });
     }
-    std::vector<std::unique_ptr<HashMap<std::uint64_t, std::uint64_t>::Operation>> ops;
+    std::vector<HashMap<std::uint64_t, std::uint64_t>::Operation> ops(4);
     std::vector<std::uint64_t> keys(4, 200);
-    for (Rank rank = 0; rank < 4; ++rank)
-      ops.push_back(std::make_unique<HashMap<std::uint64_t, std::uint64_t>::Operation>(
-          all[rank]->map.core()));
     std::set<std::uint64_t> stay;
     std::uint64_t next = 0;
     const auto step = [&](std::uint64_t most) {
       bool ended = true;
       for (Rank rank = 0; rank < 4; ++rank) {
         if (world.fabric(0).failed(kDead) && rank == kDead) continue;
-        if (!ops[rank]->finished()) {
+        if (!ops[rank].finished()) {
           ended = false;
           continue;
         }
         if (keys[rank] < 200) {
-          EXPECT_TRUE(ops[rank]->ok() || ops[rank]->status() == Status::lost)
-              << remote::describe(ops[rank]->status());
-          if (ops[rank]->ok() && all[0]->map.home_of(keys[rank]) != kDead) stay.insert(keys[rank]);
+          EXPECT_TRUE(ops[rank].ok() || ops[rank].status() == Status::lost)
+              << remote::describe(ops[rank].status());
+          if (ops[rank].ok() && all[0]->map.home_of(keys[rank]) != kDead) stay.insert(keys[rank]);
           keys[rank] = 200;
         }
         if (next >= most || rank == kDead) continue;
         keys[rank] = next;
-        all[rank]->map.insert(*ops[rank], next, next);
+        ops[rank] = all[rank]->map.insert(next, next);
         ++next;
         ended = false;
       }
@@ -288,7 +284,7 @@ TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
     bool first = true;
     ASSERT_TRUE(world.run_until(
         [&] {
-          while (scan.finished()) {
+          while (scan.piece().finished()) {
             if (!std::exchange(first, false)) {
               scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
               if (scan.at_end()) return true;

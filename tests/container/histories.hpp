@@ -15,6 +15,22 @@ namespace dunlin::test {
 
 inline constexpr std::uint64_t kNoEnd = UINT64_MAX;
 
+/// Begins that call on a map.
+template <class Map, class Key, class Value>
+typename Map::Operation begin_call(Map& map, container::MapCall call, const Key& key,
+                                   const Value& value, Style style) {
+  switch (call) {
+    case container::MapCall::insert:
+      return map.insert(key, value, Promise::both, style);
+    case container::MapCall::assign:
+      return map.assign(key, value, Promise::both, style);
+    case container::MapCall::erase:
+      return map.erase(key, Promise::both, style);
+    default:
+      return map.find(key, Promise::both, style);
+  }
+}
+
 /// A call on one key. Values are above 0 and unique.
 struct KeyEvent {
   container::MapCall call = container::MapCall::find;

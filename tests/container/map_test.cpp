@@ -31,23 +31,23 @@ struct Maps : test::OnContainers {
   bool insert(Rank by, std::uint64_t key, std::uint64_t value, Promise promise = Promise::both) {
     auto op = maps[by]->insert(key, value, promise);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.inserted();
+    return op.result().inserted();
   }
   bool assign(Rank by, std::uint64_t key, std::uint64_t value) {
     auto op = maps[by]->assign(key, value);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.found();
+    return op.result().found();
   }
   bool erase(Rank by, std::uint64_t key) {
     auto op = maps[by]->erase(key);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.found();
+    return op.result().found();
   }
   /// The value, or all bits.
   std::uint64_t find(Rank by, std::uint64_t key, Promise promise = Promise::both) {
     auto op = maps[by]->find(key, promise);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.found() ? op.value() : UINT64_MAX;
+    return op.result().found() ? op.result().value() : UINT64_MAX;
   }
 };
 
@@ -96,15 +96,13 @@ TEST_P(Maps, OfManyInsertsOfAKeyAtOnceOneSucceeds) {
   for (const Promise promise : {Promise::both, Promise::writes}) {
     for (std::uint64_t key = 0; key < 20; ++key) {
       const std::uint64_t k = key + (promise == Promise::both ? 0 : 100);
-      std::vector<std::unique_ptr<Maps::Map::Operation>> all;
-      for (const Rank by : {0U, 1U, 2U, 0U, 1U, 2U}) {
-        all.push_back(std::make_unique<Maps::Map::Operation>(maps[by]->core()));
-        maps[by]->insert(*all.back(), k, by, promise);
-      }
+      std::vector<Map::Operation> all;
+      for (const Rank by : {0U, 1U, 2U, 0U, 1U, 2U})
+        all.push_back(maps[by]->insert(k, by, promise));
       int inserted = 0;
       for (auto& op : all) {
-        EXPECT_EQ(cluster->end_of(*op), Status::ok);
-        if (op->inserted()) ++inserted;
+        EXPECT_EQ(cluster->end_of(op), Status::ok);
+        if (op.result().inserted()) ++inserted;
       }
       EXPECT_EQ(inserted, 1);
     }
@@ -122,19 +120,19 @@ TEST_P(Maps, ValuesOfManyLinesAreNeverTorn) {
     value.words.fill(x);
     return value;
   };
-  auto writer = wide[0]->operation(), other = wide[1]->operation(), reader = wide[2]->operation();
+  HashMap<std::uint32_t, Value>::Operation writer, other, reader;
   std::uint64_t rounds = 0, seen = 0;
   EXPECT_TRUE(cluster->until([&] {
     const bool may_write = rounds < 10 + 4 * seen;  // or a member that writes at home starves it
-    if (may_write && writer.finished()) wide[0]->assign(writer, 7, value_of(++rounds));
-    if (may_write && other.finished()) wide[1]->assign(other, 7, value_of(++rounds));
+    if (may_write && writer.finished()) writer = wide[0]->assign(7, value_of(++rounds));
+    if (may_write && other.finished()) other = wide[1]->assign(7, value_of(++rounds));
     if (reader.finished()) {
-      if (reader.ok() && reader.found()) {
+      if (reader.ok() && reader.result().found()) {
         ++seen;
-        const Value value = reader.value();
+        const Value value = reader.result().value();
         for (const std::uint64_t word : value.words) EXPECT_EQ(word, value.words[0]);
       }
-      wide[2]->find(reader, 7);
+      reader = wide[2]->find(7);
     }
     return seen >= 200;
   }));
@@ -150,8 +148,8 @@ TEST_P(Maps, InsertsManyAndFindsThem) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     auto op = map.find(i * 7, Promise::reads);
     op.wait();
-    EXPECT_TRUE(op.found());
-    EXPECT_EQ(op.value(), i);
+    EXPECT_TRUE(op.result().found());
+    EXPECT_EQ(op.result().value(), i);
   }
 }
 
@@ -159,21 +157,18 @@ TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
   start(2);
   const MapOptions options{.name = "late", .slots = 50, .style = GetParam().style};
   Map early((*cluster)[0], options);
-  std::vector<std::unique_ptr<Map::Operation>> all;
-  for (std::uint64_t key = 0; key < 10; ++key) {
-    all.push_back(std::make_unique<Map::Operation>(early.core()));
-    early.insert(*all.back(), key, key);
-  }
+  std::vector<Map::Operation> all;
+  for (std::uint64_t key = 0; key < 10; ++key) all.push_back(early.insert(key, key));
   int ended = 0;
   cluster->pass(100);
-  for (const auto& op : all) ended += op->finished() ? 1 : 0;
+  for (const auto& op : all) ended += op.finished() ? 1 : 0;
   EXPECT_LT(ended, 10);
   Map late((*cluster)[1], options);
-  for (const auto& op : all) EXPECT_EQ(cluster->end_of(*op), Status::ok);
+  for (auto& op : all) EXPECT_EQ(cluster->end_of(op), Status::ok);
   for (std::uint64_t key = 0; key < 10; ++key) {
     auto op = late.find(key);
     cluster->end_of(op);
-    EXPECT_TRUE(op.found());
+    EXPECT_TRUE(op.result().found());
   }
 }
 
@@ -193,10 +188,10 @@ TEST_P(Maps, AMemberWithAnotherLayoutIsRefused) {
 TEST_P(Maps, AnAbandonedInsertLeavesNothingReserved) {
   start_maps(2, 200);
   for (std::uint64_t key = 0; key < 60; ++key) {
-    auto op = std::make_unique<Map::Operation>(maps[0]->core());
-    maps[0]->insert(*op, key, 1);
-    cluster->pass(key % 20);
-    op.reset();
+    {
+      const auto op = maps[0]->insert(key, 1);
+      cluster->pass(key % 20);
+    }
     EXPECT_EQ(status_of(1, key, 2), Status::ok);
     const std::uint64_t value = find(0, key);
     EXPECT_TRUE(value == 1 || value == 2) << value;
@@ -226,7 +221,7 @@ TEST_P(Maps, ASetHoldsKeysOnly) {
   for (std::uint32_t key = 0; key < 20; ++key) {
     auto op = sets[key % 2]->insert(key);
     EXPECT_EQ(cluster->end_of(op), Status::ok);
-    EXPECT_FALSE(op.found());
+    EXPECT_FALSE(op.result().found());
   }
   std::set<std::uint32_t> all;
   for (const auto& set : sets) set->for_each_local([&](std::uint32_t key) { all.insert(key); });
@@ -234,14 +229,14 @@ TEST_P(Maps, ASetHoldsKeysOnly) {
   auto there = sets[0]->contains(7), not_there = sets[0]->contains(99);
   cluster->end_of(there);
   cluster->end_of(not_there);
-  EXPECT_TRUE(there.found());
-  EXPECT_FALSE(not_there.found());
+  EXPECT_TRUE(there.result().found());
+  EXPECT_FALSE(not_there.result().found());
   auto gone = sets[1]->erase(7);
   cluster->end_of(gone);
-  EXPECT_TRUE(gone.found());
+  EXPECT_TRUE(gone.result().found());
   auto after = sets[0]->contains(7);
   cluster->end_of(after);
-  EXPECT_FALSE(after.found());
+  EXPECT_FALSE(after.result().found());
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ TEST(ContainerFork, ACallOfTheChildEndsStoppedAndTheParentsElementsStay) {
     auto found = map->find(1), absent = map->find(2);
     auto popped = queue.pop();
     remote::wait_all({&found, &absent, &popped});
-    const bool stays = found.found() && found.value() == 1 && !absent.found() && popped.found();
+    const bool stays = found.result().found() && found.result().value() == 1 &&
+                       !absent.result().found() && popped.result().found();
     parent.send_line(stays ? "all are there" : "the child has changed them");
     return 0;
   });

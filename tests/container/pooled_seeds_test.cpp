@@ -57,7 +57,7 @@ class PoolMember : public test::GroupMember {
   }
   [[nodiscard]] bool idle() const {
     return std::all_of(calls_.begin(), calls_.end(),
-                       [](const Call& call) { return call.op->finished() && !call.runs; });
+                       [](const Call& call) { return call.op.finished() && !call.runs; });
   }
   [[nodiscard]] std::size_t unknown_calls() const { return unknown_calls_; }
 
@@ -68,7 +68,7 @@ class PoolMember : public test::GroupMember {
 
  private:
   struct Call {
-    std::unique_ptr<PoolMap::Operation> op;
+    PoolMap::Operation op;
     bool runs = false;
     MapCall call = MapCall::find;
     std::uint32_t key = 0;
@@ -200,18 +200,17 @@ PoolMember::PoolMember(PoolAuditor& its_auditor, Rank its_rank, std::uint64_t se
                                              .grow_to = auditor.grows ? 16U : 0U,
                                              .pool_bytes = auditor.is_narrow ? 45'000U : 500'000U,
                                              .inline_bytes = kInlineWords * 8});
-  for (std::size_t i = 0; i < PoolAuditor::kCallsAtOnce; ++i)
-    calls_.push_back({.op = std::make_unique<PoolMap::Operation>(map->core())});
+  calls_.resize(PoolAuditor::kCallsAtOnce);
 }
 
 std::size_t PoolMember::step() {
   std::size_t done = 0;
   const std::uint64_t now = progress.fabric().now_ns();
   for (Call& call : calls_) {
-    if (call.runs && !stopping_ && !call.op->finished() && below(auditor.patience) == 0 &&
+    if (call.runs && !stopping_ && !call.op.finished() && below(auditor.patience) == 0 &&
         auditor.unended.at(call.key) < kMostUnended)
-      call.op->abandon();
-    if (call.runs && call.op->finished()) end(call), ++done;
+      call.op.abandon();
+    if (call.runs && call.op.finished()) end(call), ++done;
     if (call.runs) continue;
     if (last_key_ < kPoolKeys) {
       begin(call, MapCall::erase, last_key_++), ++done;
@@ -236,7 +235,7 @@ void PoolMember::begin(Call& call, MapCall kind, std::uint32_t key) {
   call.event = auditor.keys.at(key).add({.call = kind, .value = value, .begin = ++auditor.events});
   call.runs = true;
   ++unknown_calls_;
-  call.op->run(kind, key, &words, Promise::both, static_cast<Style>(below(3)));
+  call.op = test::begin_call(*map, kind, key, words, static_cast<Style>(below(3)));
 }
 
 void PoolMember::end(Call& call) {
@@ -244,7 +243,7 @@ void PoolMember::end(Call& call) {
   test::KeyEvent& event = auditor.keys.at(call.key)[call.event];
   PoolSeen& seen = auditor.seen;
   std::uint32_t& unended = auditor.unended.at(call.key);
-  switch (call.op->status()) {
+  switch (call.op.status()) {
     case Status::ok:
       --unknown_calls_;
       break;
@@ -271,14 +270,14 @@ void PoolMember::end(Call& call) {
       ++unended;
       return;
     default:
-      ADD_FAILURE() << remote::describe(call.op->status());
+      ADD_FAILURE() << remote::describe(call.op.status());
       return;
   }
   ++seen.calls;
-  event.found = call.op->found();
+  event.found = call.op.result().found();
   event.end = ++auditor.events;
   if (!event.found || (call.call != MapCall::find && call.call != MapCall::insert)) return;
-  const PoolWords words = call.op->value();
+  const PoolWords words = call.op.result().value();
   ASSERT_FALSE(words.empty()) << "CON-V3";
   for (const std::uint64_t word : words) ASSERT_EQ(word, words[0]) << "CON-V3: mixed";
   if (words.size() > kInlineWords) ++seen.long_values;
@@ -328,7 +327,7 @@ TEST(PooledValuesInSimulator, AreReadAnewIfTheirBlockWasUsedMeanwhile) {
     assign(key);
     for (std::uint64_t i = 0; i < 3 + at_ns / 100 % 4; ++i) assign(other);
     ASSERT_EQ(cluster.end_of(find), Status::ok);
-    const PoolWords words = find.value();
+    const PoolWords words = find.result().value();
     ASSERT_EQ(words.size(), 1000U) << "CON-V3";
     for (const std::uint64_t word : words) ASSERT_EQ(word, words[0]) << "CON-V3: mixed";
     ASSERT_EQ(words[0] / 1000, key) << "CON-V3: of another key";

@@ -44,7 +44,7 @@ struct PooledValues : test::OnContainers {
   std::string find(Rank by, std::uint64_t key) {
     auto op = maps[by]->find(key);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.found() ? op.value() : "(none)";
+    return op.result().found() ? op.result().value() : "(none)";
   }
   Status erase(Rank by, std::uint64_t key) { return cluster->end_of(maps[by]->erase(key)); }
   [[nodiscard]] std::size_t blocks() const {
@@ -74,8 +74,8 @@ TEST_P(PooledValues, OfEachLengthAreReadBack) {
       EXPECT_EQ(find(by, key), text_of(key, bytes)) << bytes;
       auto again = maps[1 - by]->insert(key, text_of(key + 1, kLongest));
       EXPECT_EQ(cluster->end_of(again), Status::ok);
-      EXPECT_FALSE(again.inserted());
-      EXPECT_EQ(again.value(), text_of(key, bytes)) << bytes;
+      EXPECT_FALSE(again.result().inserted());
+      EXPECT_EQ(again.result().value(), text_of(key, bytes)) << bytes;
     }
   EXPECT_EQ(insert(0, 1000, text_of(1, kLongest + 1)), Status::too_long);
   EXPECT_EQ(find(0, 1000), "(none)");
@@ -105,22 +105,19 @@ TEST_P(PooledValues, AreNeverMixedWhileAllChangeThem) {
   constexpr std::uint64_t kChangedKeys = 3;
   std::mt19937_64 random(17);
   struct Caller {
-    std::unique_ptr<Texts::Operation> op;
+    Texts::Operation op;
     bool finds = false;
   };
-  std::vector<Caller> callers;
-  for (Rank rank = 0; rank < 3; ++rank)
-    for (int i = 0; i < 3; ++i)
-      callers.push_back({std::make_unique<Texts::Operation>(maps[rank]->core())});
+  std::vector<Caller> callers(9);  // three at each member
   std::uint64_t calls = 0, seen = 0;
   EXPECT_TRUE(cluster->until([&] {
     for (std::size_t i = 0; i < callers.size(); ++i) {
       Caller& caller = callers[i];
-      if (!caller.op->finished()) continue;
-      EXPECT_EQ(caller.op->status(), Status::ok);
-      if (caller.finds && caller.op->found()) {
+      if (!caller.op.finished()) continue;
+      EXPECT_EQ(caller.op.status(), Status::ok);
+      if (caller.finds && caller.op.result().found()) {
         ++seen;
-        EXPECT_TRUE(is_text(caller.op->value())) << "CON-V3: mixed";
+        EXPECT_TRUE(is_text(caller.op.result().value())) << "CON-V3: mixed";
       }
       if (calls >= 1500) continue;
       ++calls;
@@ -128,16 +125,16 @@ TEST_P(PooledValues, AreNeverMixedWhileAllChangeThem) {
       const std::uint64_t key = random() % kChangedKeys;
       caller.finds = random() % 2 == 0;
       if (caller.finds) {
-        map.find(*caller.op, key);
+        caller.op = map.find(key);
       } else if (random() % 4 == 0) {
-        map.erase(*caller.op, key);
+        caller.op = map.erase(key);
       } else {  // of two sizes, so that blocks are used again soon
         const std::uint64_t number = random();
-        map.assign(*caller.op, key, text_of(number, number % 2 == 0 ? 100 : 30));
+        caller.op = map.assign(key, text_of(number, number % 2 == 0 ? 100 : 30));
       }
     }
     return calls >= 1500 && std::all_of(callers.begin(), callers.end(),
-                                        [](const Caller& one) { return one.op->finished(); });
+                                        [](const Caller& one) { return one.op.finished(); });
   }));
   EXPECT_GT(seen, 100U);
   for (std::uint64_t key = 0; key < kChangedKeys; ++key) EXPECT_EQ(erase(0, key), Status::ok);
@@ -180,19 +177,19 @@ TEST_P(PooledValues, OfAbandonedCallsAreThereOrFreed) {
   std::mt19937_64 random(23);
   for (int round = 0; round < 120; ++round) {
     const Rank by = round % 2 == 0 ? 0 : 1;
-    Texts::Operation op(maps[by]->core());
+    Texts::Operation op;
     const std::uint64_t key = random() % 6;
     const std::uint64_t number = random();
     const std::string value = text_of(number, number % 2 == 0 ? 500 : 10);
     switch (random() % 3) {
       case 0:
-        maps[by]->insert(op, key, value);
+        op = maps[by]->insert(key, value);
         break;
       case 1:
-        maps[by]->assign(op, key, value);
+        op = maps[by]->assign(key, value);
         break;
       default:
-        maps[by]->erase(op, key);
+        op = maps[by]->erase(key);
     }
     cluster->pass(random() % 6);
     op.abandon();
@@ -235,16 +232,16 @@ TEST_P(PooledValues, AreFoundByAScanWhileTheyChange) {
   start_maps(2);
   for (std::uint64_t key = 0; key < 40; ++key)
     EXPECT_EQ(insert(0, key, text_of(key, 20 + key % 3 * 300)), Status::ok);
-  auto writer = maps[0]->operation();
+  Texts::Operation writer;
   auto scan = maps[1]->scan();
   std::map<std::uint64_t, int> seen;
   std::uint64_t writes = 0;
   scan.next();
   EXPECT_TRUE(cluster->until([&] {
     if (writer.finished() && writes < 300)
-      maps[0]->assign(writer, writes % 40, text_of(writes, 20 + writes % 5 * 150)), ++writes;
-    if (!scan.finished()) return false;
-    EXPECT_EQ(scan.status(), Status::ok);
+      writer = maps[0]->assign(writes % 40, text_of(writes, 20 + writes % 5 * 150)), ++writes;
+    if (!scan.piece().finished()) return false;
+    EXPECT_EQ(scan.piece().status(), Status::ok);
     scan.for_each_found([&](std::uint64_t key, const std::string& value) {
       EXPECT_TRUE(is_text(value)) << "CON-V3: mixed";
       ++seen[key];
@@ -274,7 +271,7 @@ TEST_P(PooledValues, MayBeAsLongAsAMegabyte) {
   for (const Rank by : {0U, 1U}) {
     auto find = both[by]->find("a");
     EXPECT_EQ(cluster->end_of(find), Status::ok);
-    EXPECT_TRUE(find.value() == value);
+    EXPECT_TRUE(find.result().value() == value);
   }
 }
 
@@ -310,17 +307,17 @@ TEST(PooledValueCosts, AreABlocksReadForAFindAndNothingForAnInsert) {
   while (near.home_of(key) != 1) ++key;
   auto first = near.insert(key, text_of(1, 4000));  // fetches a slab
   ASSERT_EQ(cluster.end_of(first), Status::ok);
-  EXPECT_EQ(first.round_trips(), 2U) << "C + (W, w), and the block before the C";
+  EXPECT_EQ(first.result().round_trips(), 2U) << "C + (W, w), and the block before the C";
   auto find = near.find(key);
   ASSERT_EQ(cluster.end_of(find), Status::ok);
-  EXPECT_EQ(find.round_trips(), 2U) << "R + R";
+  EXPECT_EQ(find.result().round_trips(), 2U) << "R + R";
   auto assign = near.assign(key, text_of(2, 4000));
   ASSERT_EQ(cluster.end_of(assign), Status::ok);
-  EXPECT_EQ(assign.round_trips(), 3U) << "R + C + (W, w)";
+  EXPECT_EQ(assign.result().round_trips(), 3U) << "R + C + (W, w)";
   ASSERT_EQ(cluster.end_of(near.assign(key, "short")), Status::ok);
   auto again = near.find(key);
   ASSERT_EQ(cluster.end_of(again), Status::ok);
-  EXPECT_EQ(again.round_trips(), 1U);
+  EXPECT_EQ(again.result().round_trips(), 1U);
 }
 
 TEST(PooledValueErrors, NameTheOption) {

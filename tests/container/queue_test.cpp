@@ -31,7 +31,7 @@ struct Queues : test::OnContainers {
     auto op = queues[by]->pop(promise);
     const Status status = cluster->end_of(op);
     EXPECT_TRUE(status == Status::ok || status == Status::empty) << remote::describe(status);
-    return op.found() ? op.value() : UINT64_MAX;
+    return op.result().found() ? op.result().value() : UINT64_MAX;
   }
 };
 
@@ -83,27 +83,24 @@ TEST_P(Queues, NothingIsLostOrDoubledWhenAllPushAndPopAtOnce) {
   start_queues(3, 8);
   constexpr std::uint64_t kEach = 100;
   struct Worker {
-    std::unique_ptr<Fifo::Operation> push, pop;
+    Fifo::Push push;
+    Fifo::Pop pop;
     std::uint64_t pushed = 0;
     bool under_way = false;
   };
   std::vector<Worker> workers(3);
   std::vector<std::uint64_t> popped;
-  for (Rank rank = 0; rank < 3; ++rank) {
-    workers[rank].push = std::make_unique<Fifo::Operation>(queues[rank]->core());
-    workers[rank].pop = std::make_unique<Fifo::Operation>(queues[rank]->core());
-  }
   const bool done = cluster->until([&] {
     for (Rank rank = 0; rank < 3; ++rank) {
       Worker& worker = workers[rank];
-      if (worker.push->finished()) {
-        if (worker.under_way && worker.push->ok()) ++worker.pushed;
+      if (worker.push.finished()) {
+        if (worker.under_way && worker.push.ok()) ++worker.pushed;
         worker.under_way = worker.pushed < kEach;
-        if (worker.under_way) queues[rank]->push(*worker.push, rank * 1000 + worker.pushed + 1);
+        if (worker.under_way) worker.push = queues[rank]->push(rank * 1000 + worker.pushed + 1);
       }
-      if (worker.pop->finished()) {
-        if (worker.pop->found()) popped.push_back(worker.pop->value());
-        queues[rank]->pop(*worker.pop);
+      if (worker.pop.finished()) {
+        if (worker.pop.result().found()) popped.push_back(worker.pop.result().value());
+        worker.pop = queues[rank]->pop();
       }
     }
     return popped.size() >= 3 * kEach;
@@ -119,10 +116,9 @@ TEST_P(Queues, NothingIsLostOrDoubledWhenAllPushAndPopAtOnce) {
 TEST_P(Queues, AnAbandonedPushBlocksNobody) {
   start_queues(2, 4);
   for (std::uint64_t i = 0; i < 60; ++i) {
-    auto op = std::make_unique<Fifo::Operation>(queues[0]->core());
-    queues[0]->push(*op, 1000 + i);
+    auto op = queues[0]->push(1000 + i);
     cluster->pass(i % 20);
-    op.reset();
+    op.abandon();
     Status status = Status::full;
     for (int tries = 0; tries < 100'000 && status == Status::full; ++tries) status = push(1, i);
     EXPECT_EQ(status, Status::ok);
@@ -141,21 +137,22 @@ TEST_P(Queues, WideElementsComeWhole) {
     std::array<std::uint64_t, 50> words;
   };
   auto wide = make<Queue<Wide>>(QueueOptions{.name = "wide", .capacity = 3, .host = 0});
-  auto in = wide[1]->operation(), out = wide[1]->operation();
+  Queue<Wide>::Push in;
+  Queue<Wide>::Pop out;
   std::uint64_t pushed = 0, popped = 0;
   EXPECT_TRUE(cluster->until([&] {
     if (in.finished()) {
-      if (in.ok() && in.count() > 0) ++pushed;
+      if (in.ok() && in.result().count > 0) ++pushed;
       Wide element;
       element.words.fill(pushed);
-      wide[1]->push(in, element);
+      in = wide[1]->push(element);
     }
     if (out.finished()) {
-      if (out.found()) {
-        for (const std::uint64_t word : out.value().words) EXPECT_EQ(word, popped);
+      if (out.result().found()) {
+        for (const std::uint64_t word : out.result().value().words) EXPECT_EQ(word, popped);
         ++popped;
       }
-      wide[1]->pop(out);
+      out = wide[1]->pop();
     }
     return popped >= 100;
   }));

@@ -26,12 +26,12 @@ struct ReusedSlots : test::OnContainers {
   bool insert(Rank by, std::uint64_t key, Promise promise = Promise::both) {
     auto op = maps[by]->insert(key, key + 1, promise);
     EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
-    return op.inserted();
+    return op.result().inserted();
   }
   bool erase(Rank by, std::uint64_t key) {
     auto op = maps[by]->erase(key);
     EXPECT_EQ(remote::describe(end_of(op)), "done") << key;
-    return op.found();
+    return op.result().found();
   }
   std::map<std::uint64_t, int> times_in_scan(Rank by) {
     std::map<std::uint64_t, int> times;
@@ -79,35 +79,35 @@ TEST_P(ReusedSlots, AreThoseOfAStandardMap) {
     const std::uint64_t key = recent[random() % recent.size()];
     const Rank by = static_cast<Rank>(random() % 3);
     const bool there = model.contains(key);
-    auto op = maps[by]->operation();
+    Map::Operation op;
     const std::uint64_t call = random() % 5;
     if (call == 0 || model.size() > 20) {
       const std::uint64_t goes = model.size() > 20 ? model.begin()->first : key;
       const bool was_there = model.erase(goes) == 1;
-      maps[by]->erase(op, goes);
+      op = maps[by]->erase(goes);
       ASSERT_EQ(remote::describe(end_of(op)), "done") << i;
-      EXPECT_EQ(op.found(), was_there) << i;
+      EXPECT_EQ(op.result().found(), was_there) << i;
       continue;
     }
     if (call == 1) {
-      maps[by]->find(op, key);
+      op = maps[by]->find(key);
     } else if (call == 2) {
-      maps[by]->assign(op, key, i);
+      op = maps[by]->assign(key, i);
       model[key] = i;
     } else if (call == 3) {
-      maps[by]->add(op, key, 1);
+      op = maps[by]->add(key, 1);
       ++model[key];
     } else {
-      maps[by]->insert(op, key, i);
+      op = maps[by]->insert(key, i);
       model.try_emplace(key, i);
     }
     ASSERT_EQ(remote::describe(end_of(op)), "done") << i;
-    EXPECT_EQ(op.found(), there) << i;
+    EXPECT_EQ(op.result().found(), there) << i;
     auto get = maps[by]->find(key);
     ASSERT_EQ(remote::describe(end_of(get)), "done") << i;
-    ASSERT_EQ(get.found(), model.contains(key)) << i;
-    if (get.found()) {
-      EXPECT_EQ(get.value(), model[key]) << i;
+    ASSERT_EQ(get.result().found(), model.contains(key)) << i;
+    if (get.result().found()) {
+      EXPECT_EQ(get.result().value(), model[key]) << i;
     }
   }
   for (const Rank by : {0U, 1U, 2U}) {
@@ -127,25 +127,22 @@ TEST_P(ReusedSlots, OfInsertsOfAKeyThatRaceForThemOneSucceeds) {
   }
   std::mt19937_64 random(7);
   for (std::uint64_t key = 0; key < 150; ++key) {
-    std::vector<std::unique_ptr<Map::Operation>> all;
+    std::vector<Map::Operation> all;
     for (Rank by = 0; by < 3; ++by) {
-      all.push_back(std::make_unique<Map::Operation>(maps[by]->core()));
-      maps[by]->insert(*all.back(), key, by, key % 4 == 0 ? Promise::writes : Promise::both);
-      if (by == 1)
-        maps[by]->insert(*all.emplace_back(std::make_unique<Map::Operation>(maps[by]->core())),
-                         key + 10'000, by);
+      all.push_back(maps[by]->insert(key, by, key % 4 == 0 ? Promise::writes : Promise::both));
+      if (by == 1) all.push_back(maps[by]->insert(key + 10'000, by));
     }
     const bool gives_up = random() % 3 == 0;
     if (gives_up) {
       std::uint64_t polls = random() % 40;
       cluster->until([&] { return polls-- == 0; });
-      all.back()->abandon();
+      all.back().abandon();
     }
     int inserted = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i + 1 == all.size() && gives_up) continue;
-      ASSERT_EQ(remote::describe(end_of(*all[i])), "done") << key;
-      if (i != 2) inserted += all[i]->inserted() ? 1 : 0;
+      ASSERT_EQ(remote::describe(end_of(all[i])), "done") << key;
+      if (i != 2) inserted += all[i].result().inserted() ? 1 : 0;
     }
     EXPECT_LE(inserted, 1) << "CON-M2";
     EXPECT_TRUE(inserted == 1 || gives_up);
@@ -172,7 +169,7 @@ TEST_P(ReusedSlots, AMapOfWhichEachSlotHasAnElementIsFull) {
   for (const std::uint64_t key : keys) {
     auto find = maps[0]->find(key);
     EXPECT_EQ(remote::describe(end_of(find)), "done");
-    EXPECT_TRUE(find.found());
+    EXPECT_TRUE(find.result().found());
   }
 }
 

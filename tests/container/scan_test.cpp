@@ -107,7 +107,7 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
     EXPECT_EQ(cluster->end_of(wide[0]->insert(key, value_of(key))), Status::ok);
   }
   // Others change values, and insert and erase keys of their own.
-  auto writer = wide[0]->operation(), mover = wide[1]->operation();
+  HashMap<std::uint64_t, Words>::Operation writer, mover;
   auto scan = wide[2]->scan();
   std::uint64_t written = 0, scans = 0, moved = 0;
   std::map<std::uint64_t, int> times;
@@ -116,16 +116,16 @@ TEST_P(Scans, FindWhatIsThereAllTheTimeOnceAndWhole) {
     const bool may_write = written < 20 * (scans + 1);  // or a member that writes at home is ahead
     if (may_write && writer.finished()) {
       ++written;
-      wide[0]->assign(writer, written % kStays, value_of(written % kStays + 1000 * written));
+      writer = wide[0]->assign(written % kStays, value_of(written % kStays + 1000 * written));
     }
     if (may_write && mover.finished()) {
       const std::uint64_t key = 1000 + ++moved / 2 % 8;
-      if (moved % 2 == 0) wide[1]->assign(mover, key, value_of(key));
-      if (moved % 2 == 1) wide[1]->erase(mover, key);
+      if (moved % 2 == 0) mover = wide[1]->assign(key, value_of(key));
+      if (moved % 2 == 1) mover = wide[1]->erase(key);
     }
-    if (!scan.finished()) return false;
+    if (!scan.piece().finished()) return false;
     if (reading) {
-      EXPECT_EQ(remote::describe(scan.status()), "done");
+      EXPECT_EQ(remote::describe(scan.piece().status()), "done");
       scan.for_each_found([&](std::uint64_t key, const Words& value) {
         ++times[key];
         EXPECT_EQ(value.words[0] % 1000, key % 1000);
@@ -163,13 +163,13 @@ TEST_P(Scans, AreCheckedAsFindsAre) {
   while (maps[0]->home_of(key) != 1) ++key;
   assign(0, key, 7);
   EXPECT_EQ(found_by(*maps[2], Promise::reads).size(), 1U);
-  auto write = maps[0]->operation();
+  Map::Operation write;
   auto scan = maps[2]->scan(Promise::reads);
   EXPECT_TRUE(cluster->until([&] {
-    if (write.status() == Status::broken_promise || scan.status() == Status::broken_promise)
+    if (write.status() == Status::broken_promise || scan.piece().status() == Status::broken_promise)
       return true;
-    if (write.finished()) maps[0]->assign(write, key, 8, Promise::both, Style::message);
-    if (scan.finished()) scan.next();
+    if (write.finished()) write = maps[0]->assign(key, 8, Promise::both, Style::message);
+    if (scan.piece().finished()) scan.next();
     return false;
   }));
   const Rank later = write.status() == Status::broken_promise ? 0 : 2;
@@ -195,14 +195,14 @@ TEST(ScansInSimulator, LeaveThePartOfADeadMemberOutAndSaySo) {
       ScanningMember& member = *all.back();
       world.attach(rank, [&member] { return member.progress.poll(); });
     }
-    auto insert = all[0]->map.operation();
+    HashMap<std::uint64_t, std::uint64_t>::Operation insert;
     std::set<std::uint64_t> stay;
     std::uint64_t next = 0;
     ASSERT_TRUE(world.run_until(
         [&] {
           while (insert.finished() && next < 40) {
             if (all[0]->map.home_of(next) != kDead) stay.insert(next);
-            all[0]->map.insert(insert, next, next);
+            insert = all[0]->map.insert(next, next);
             ++next;
           }
           return next == 40 && insert.finished();
@@ -217,9 +217,9 @@ TEST(ScansInSimulator, LeaveThePartOfADeadMemberOutAndSaySo) {
     bool first = seed % 2 != 0;
     ASSERT_TRUE(world.run_until(
         [&] {
-          while (scan.finished()) {
+          while (scan.piece().finished()) {
             if (!std::exchange(first, false)) {
-              if (scan.status() == Status::lost) ++lost;
+              if (scan.piece().status() == Status::lost) ++lost;
               scan.for_each_found([&](std::uint64_t key, std::uint64_t) { found.insert(key); });
               if (scan.at_end()) return true;
             }

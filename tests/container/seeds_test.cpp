@@ -62,15 +62,14 @@ class AuditedMember : public test::GroupMember {
   void assign_each_key() { last_key_ = 0; }
   [[nodiscard]] bool has_assigned() const { return last_key_ == kKeys && !in_map_; }
   void close() {
-    map_call_.reset();
-    queue_call_.reset();
+    map_call_ = {};
+    push_ = {};
+    pop_ = {};
     map.reset();
     queue.reset();
     containers.reset();
   }
-  [[nodiscard]] bool idle() const {
-    return (!map_call_ || map_call_->finished()) && (!queue_call_ || queue_call_->finished());
-  }
+  [[nodiscard]] bool idle() const { return map_call_.finished() && queue_call_finished(); }
   [[nodiscard]] bool is_popping() const { return in_queue_ && !pushes_; }
   [[nodiscard]] bool found_empty() const { return drained_; }
 
@@ -88,11 +87,13 @@ class AuditedMember : public test::GroupMember {
   void begin_queue();
   void end_queue();
   [[nodiscard]] bool count(Status status);
+  [[nodiscard]] bool queue_call_finished() const { return push_.finished() && pop_.finished(); }
 
   test::Draws draws_;
   bool stopping_ = false, draining_ = false, drained_ = false;
-  std::unique_ptr<AuditedMap::Operation> map_call_;
-  std::unique_ptr<AuditedQueue::Operation> queue_call_;
+  AuditedMap::Operation map_call_;
+  AuditedQueue::Push push_;  // of the two, one is under way at most
+  AuditedQueue::Pop pop_;
   bool in_map_ = false, in_queue_ = false;
   MapCall call_ = MapCall::find;
   std::uint32_t key_ = 0;
@@ -222,18 +223,17 @@ AuditedMember::AuditedMember(ContainerAuditor& its_auditor, Rank its_rank, std::
                                                                    .host = auditor.host,
                                                                    .style = auditor.style,
                                                                    .checked = auditor.checked});
-  map_call_ = std::make_unique<AuditedMap::Operation>(map->core());
-  queue_call_ = std::make_unique<AuditedQueue::Operation>(queue->core());
 }
 
 std::size_t AuditedMember::step() {
   std::size_t done = 0;
   if (!stopping_) {  // from then on, each call must end by itself
-    if (in_map_ && !map_call_->finished() && below(auditor.patience) == 0) map_call_->abandon();
-    if (in_queue_ && !queue_call_->finished() && below(300) == 0) queue_call_->abandon();
+    if (in_map_ && !map_call_.finished() && below(auditor.patience) == 0) map_call_.abandon();
+    if (in_queue_ && !queue_call_finished() && below(300) == 0)
+      pushes_ ? push_.abandon() : pop_.abandon();
   }
-  if (in_map_ && map_call_->finished()) end_map(), ++done;
-  if (in_queue_ && queue_call_->finished()) end_queue(), ++done;
+  if (in_map_ && map_call_.finished()) end_map(), ++done;
+  if (in_queue_ && queue_call_finished()) end_queue(), ++done;
   if (draining_ && !in_queue_ && !drained_) begin_queue(), ++done;
   if (last_key_ < kKeys && !in_map_) call_map(MapCall::assign, last_key_++), ++done;
   if (stopping_) return done;
@@ -264,7 +264,7 @@ void AuditedMember::call_map(MapCall call, std::uint32_t key) {
   event_ = history.add({.call = call_, .value = auditor.values, .begin = ++auditor.events});
   in_map_ = true;
   const auto style = static_cast<Style>(below(3));
-  map_call_->run(call_, key_, &value, Promise::both, style);
+  map_call_ = test::begin_call(*map, call_, key_, value, style);
 }
 
 bool AuditedMember::count(Status status) {
@@ -289,7 +289,7 @@ bool AuditedMember::count(Status status) {
 void AuditedMember::end_map() {
   in_map_ = false;
   test::KeyEvent& event = auditor.keys.at(key_)[event_];
-  const Status status = map_call_->status();
+  const Status status = map_call_.status();
   if (status == Status::half_written) {
     ++auditor.seen.half;
     EXPECT_EQ(static_cast<int>(call_), static_cast<int>(MapCall::find));
@@ -297,11 +297,11 @@ void AuditedMember::end_map() {
   }
   if (!count(status)) return;
   ++auditor.seen.map;
-  event.found = map_call_->found();
+  event.found = map_call_.result().found();
   event.end = ++auditor.events;
   const bool has_value = event.found && (call_ == MapCall::find || call_ == MapCall::insert);
   if (!has_value) return;
-  const Value value = map_call_->value();
+  const Value value = map_call_.result().value();
   for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   event.value = value.words[0];
 }
@@ -313,16 +313,19 @@ void AuditedMember::begin_queue() {
   const auto style = static_cast<Style>(below(3));
   // Some calls wait a while; while draining, `empty` must be said.
   const std::uint64_t wait_ns = draining_ || began_ % 4 != 0 ? 0 : began_ * 997 % 100'000;
-  if (!pushes_) return queue->pop_wait(*queue_call_, wait_ns, Promise::both, style);
+  if (!pushes_) {
+    pop_ = queue->pop_wait(wait_ns, Promise::both, style);
+    return;
+  }
   element_ = auditor.elements.push(began_);
   Value value;
   value.words.fill(element_);
-  queue->push_wait(*queue_call_, value, wait_ns, Promise::both, style);
+  push_ = queue->push_wait(value, wait_ns, Promise::both, style);
 }
 
 void AuditedMember::end_queue() {
   in_queue_ = false;
-  const Status status = queue_call_->status();
+  const Status status = pushes_ ? push_.status() : pop_.status();
   if (status == Status::full) {
     EXPECT_TRUE(pushes_);
     ++auditor.seen.full;
@@ -345,7 +348,7 @@ void AuditedMember::end_queue() {
   }
   ++(pushes_ ? auditor.seen.pushes : auditor.seen.pops);
   if (pushes_) return auditor.elements.pushed(element_, ++auditor.events);
-  const Value value = queue_call_->value();
+  const Value value = pop_.result().value();
   for (const std::uint64_t word : value.words) ASSERT_EQ(word, value.words[0]) << "CON-S1: torn";
   EXPECT_EQ(auditor.elements.popped(value.words[0], began_, ++auditor.events), "");
 }

@@ -80,10 +80,10 @@ TEST_P(VariableSizes, KeysOrValuesAloneMayVary) {
   }
   auto count = counts[0]->find("word3");
   EXPECT_EQ(cluster->end_of(count), Status::ok);
-  EXPECT_EQ(count.value(), 5U);
+  EXPECT_EQ(count.result().value(), 5U);
   auto name = names[1]->find(10);
   EXPECT_EQ(cluster->end_of(name), Status::ok);
-  EXPECT_EQ(name.value(), std::vector<double>(10, 0.5));
+  EXPECT_EQ(name.result().value(), std::vector<double>(10, 0.5));
 }
 
 TEST_P(VariableSizes, TypesOfThePrograms) {
@@ -93,7 +93,7 @@ TEST_P(VariableSizes, TypesOfThePrograms) {
   EXPECT_EQ(insert(*colors[0], "sky", Color{"blue"}), Status::ok);
   auto found = colors[1]->find("sky");
   EXPECT_EQ(cluster->end_of(found), Status::ok);
-  EXPECT_EQ(found.value(), Color{"blue"});
+  EXPECT_EQ(found.result().value(), Color{"blue"});
 }
 
 /// CON-V2 promises what this test checks.
@@ -108,10 +108,10 @@ TEST_P(VariableSizes, WhatIsTooLongIsRefusedAndChangesNothing) {
   EXPECT_EQ(cluster->end_of(assign), Status::too_long);
   auto find = maps[1]->find("four");
   EXPECT_EQ(cluster->end_of(find), Status::ok);
-  EXPECT_EQ(find.value(), "sixsix");
+  EXPECT_EQ(find.result().value(), "sixsix");
   auto other = maps[1]->find("fives");
   EXPECT_EQ(cluster->end_of(other), Status::too_long);
-  EXPECT_FALSE(other.found());
+  EXPECT_FALSE(other.result().found());
   const auto queues = make<Queue<std::string>>(
       QueueOptions{.name = "texts2", .capacity = 3, .host = 0, .element_bytes = 5});
   auto push = queues[1]->push("sixsix");
@@ -132,7 +132,7 @@ TEST_P(VariableSizes, AQueueKeepsEachElementsLength) {
     for (std::uint64_t i = 0; i < 3; ++i) {
       auto pop = queues[i % 2]->pop();
       EXPECT_EQ(cluster->end_of(pop), Status::ok);
-      EXPECT_EQ(pop.value(), text_of(round, (round * 3 + i) % 91));
+      EXPECT_EQ(pop.result().value(), text_of(round, (round * 3 + i) % 91));
     }
   }
 }

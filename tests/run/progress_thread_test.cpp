@@ -82,7 +82,7 @@ TEST_P(WithProgressThread, AnswersTheRequestsOfOthers) {
       std::this_thread::yield();
     }
     for (std::uint64_t key = 0; key < 200; ++key) {
-      EXPECT_EQ(map.insert(key, key + 1).outcome().status(), remote::Status::ok);
+      EXPECT_EQ(map.insert(key, key + 1).outcome().status, remote::Status::ok);
       EXPECT_EQ(map.find(key).outcome().value(), key + 1);
     }
     done = true;

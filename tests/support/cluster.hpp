@@ -39,6 +39,15 @@ class Cluster {
     return operation.status();
   }
   remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
+  template <class Result>
+  remote::Status end_of(remote::Call<Result>& call) {
+    EXPECT_TRUE(until([&] { return call.finished(); })) << "a call hangs";
+    return call.status();
+  }
+  template <class Result>
+  remote::Status end_of(remote::Call<Result>&& call) {
+    return end_of(call);
+  }
   /// Lets so many rounds, or events of the simulator, go by.
   void pass(auto rounds) {
     until([&] { return rounds-- == 0; });

@@ -61,36 +61,16 @@ class AggregatorCore {
 
   /// Reserves room for the next element, which counts as pushed then; null if there is no room now.
   [[nodiscard]] std::byte* push(Rank to) noexcept;
+  /// Waits until there is room for that target.
+  [[nodiscard]] remote::Call<remote::Status> wait_for_room(Rank to);
+  /// Sends all that was pushed, and waits until it has been taken.
+  [[nodiscard]] remote::Call<remote::Status> flush();
   [[nodiscard]] Containers& containers() const noexcept;
   [[nodiscard]] std::uint64_t refused() const noexcept;
   [[nodiscard]] bool lost(Rank to) const noexcept;
 
  private:
-  friend class AggregatorWait;
   std::unique_ptr<AggregatorState> state_;
-};
-
-/// Waits until there is room for one target, or until all that was pushed has been taken.
-class AggregatorWait final : public ContainerOperation {
- public:
-  explicit AggregatorWait(AggregatorCore& core) noexcept;
-  ~AggregatorWait() override { abandon(); }
-  void for_room(Rank to) noexcept;
-  void for_all() noexcept;
-  /// Waits until the operation ends.
-  AggregatorWait& outcome(std::uint64_t timeout_ns = remote::kForever) {
-    wait(timeout_ns);
-    return *this;
-  }
-
- private:
-  void advance() noexcept override;
-  void clean_up() noexcept override {}
-  void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
-
-  AggregatorState& state_;
-  bool all_ = false;
-  Rank to_ = 0;
 };
 
 }  // namespace container
@@ -131,8 +111,7 @@ class Aggregator {
                                                   std::size_t count) {
                 std::memcpy(room_.data(), bytes.data(), count * sizeof(T));
                 return handle(from, std::span<const T>(room_).first(count));
-              }),
-        wait_(core_) {}
+              }) {}
 
   /// Returns whether there was room: if not, poll, and push again. Drops elements for a lost
   /// member.
@@ -144,29 +123,24 @@ class Aggregator {
   /// Waits until there is room, and pushes; returns `lost` if the target is lost.
   remote::Status add(Rank to, const T& element) {
     while (!push(to, element)) {
-      wait_.for_room(to);
-      if (const remote::Status status = wait_.wait(); status != remote::Status::ok) return status;
+      const remote::Status status = core_.wait_for_room(to).wait();
+      if (status != remote::Status::ok) return status;
     }
     return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
   }
   /// Sends what is in the buffers, and waits until the handlers have taken it (CON-B2). Ends `lost`
   /// if a member is lost to which something was pushed that it has not taken.
   remote::Status flush(std::uint64_t timeout_ns = remote::kForever) {
-    wait_.for_all();
-    return wait_.wait(timeout_ns);
+    return core_.flush().wait(timeout_ns);
   }
   /// Begins a flush() that the caller waits for later.
-  [[nodiscard]] container::AggregatorWait& begin_flush() noexcept {
-    wait_.for_all();
-    return wait_;
-  }
+  [[nodiscard]] remote::Call<remote::Status> begin_flush() { return core_.flush(); }
   /// How many elements of this member handlers have refused so far.
   [[nodiscard]] std::uint64_t refused() const noexcept { return core_.refused(); }
 
  private:
   std::vector<T> room_;
   container::AggregatorCore core_;
-  container::AggregatorWait wait_;
 };
 
 }  // namespace dunlin

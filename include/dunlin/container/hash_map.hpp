@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -42,107 +41,68 @@ concept Addable = std::is_unsigned_v<V> &&(sizeof(V) == 4 || sizeof(V) == 8);
 template <class V>
 inline constexpr std::uint32_t kBytesOf = packed_bytes<V>(0);
 
-/// Memory in the operation for a key, its value, and the slots that a search reads.
+/// Memory for a key and, behind it, its value, as a slot has them.
 template <class K, class V>
-class MapRoom {
-  static constexpr std::size_t kPayload = kBytesOf<K> + kBytesOf<V>;
-
- public:
-  explicit MapRoom(const MapSpec&) noexcept {}
-  [[nodiscard]] std::byte* payload() noexcept { return payload_.data(); }
-  [[nodiscard]] const std::byte* payload() const noexcept { return payload_.data(); }
-  [[nodiscard]] std::span<std::byte> window() noexcept { return window_; }
-  [[nodiscard]] static constexpr std::uint32_t key_bytes() noexcept { return kBytesOf<K>; }
-  [[nodiscard]] static constexpr std::uint32_t value_bytes() noexcept { return kBytesOf<V>; }
-
- private:
-  alignas(8) std::array<std::byte, kPayload> payload_;
-  alignas(kCacheLineBytes) std::array<
-      std::byte, std::max<std::size_t>(kProbeBytes, shape_of(kPayload).slot_bytes)> window_;
-};
-
-/// On the heap: memory for a key, a value and slots whose sizes only the map's options say.
-template <class K, class V>
-requires(VariableSize<K> || VariableSize<V>) class MapRoom<K, V> {
- public:
-  explicit MapRoom(const MapSpec& spec)
-      : key_bytes_(spec.key_bytes),
-        value_bytes_(spec.value_bytes),
-        payload_(spec.key_bytes + spec.value_bytes),
-        window_(
-            lines_for(std::max<std::size_t>(kProbeBytes, shape_of(payload_.size()).slot_bytes))) {}
-  [[nodiscard]] std::byte* payload() noexcept { return payload_.data(); }
-  [[nodiscard]] const std::byte* payload() const noexcept { return payload_.data(); }
-  [[nodiscard]] std::span<std::byte> window() noexcept {
-    return std::as_writable_bytes(std::span(window_));
-  }
-  [[nodiscard]] std::uint32_t key_bytes() const noexcept { return key_bytes_; }
-  [[nodiscard]] std::uint32_t value_bytes() const noexcept { return value_bytes_; }
-
- private:
-  std::uint32_t key_bytes_;
-  std::uint32_t value_bytes_;
-  std::vector<std::byte> payload_;
-  std::vector<CacheLine> window_;
-};
-
-/// A call on a map, with room for its key and value.
-template <class K, class V>
-class TypedMapOperation final
-    : public std::conditional_t<VariableSize<V>, PooledMapOperation, MapOperation> {
-  using Base = std::conditional_t<VariableSize<V>, PooledMapOperation, MapOperation>;
-
- public:
-  explicit TypedMapOperation(MapCore& map) noexcept : Base(map), room_(map.spec()) {
-    this->use(room_.payload(), room_.window());
-  }
-  TypedMapOperation(MapCore& map, MapCall call, const K& key, const V* value, Promise promise,
-                    Style style) noexcept
-      : TypedMapOperation(map) {
-    run(call, key, value, promise, style);
-  }
-  ~TypedMapOperation() override { this->abandon(); }
-
-  /// Waits until the call ends.
-  TypedMapOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-    this->wait(timeout_ns);
-    return *this;
-  }
-  /// The value that a find or insert found with the key.
-  [[nodiscard]] V value() const noexcept(!VariableSize<V>) {
-    if constexpr (VariableSize<V>)
-      if (this->is_pooled()) return ContainerTrait<V>::value(this->pooled_value());
-    return unpack<V>(room_.payload() + room_.key_bytes(), room_.value_bytes());
-  }
-  /// Whether an insert added the key, because the map had no such key.
-  [[nodiscard]] bool inserted() const noexcept { return this->ok() && !this->found(); }
-  TypedMapOperation& await_resume() noexcept { return *this; }
-
-  void run(MapCall call, const K& key, const V* value, Promise promise, Style style) noexcept {
-    this->abandon();
-    if constexpr (VariableSize<V>)
-      if (this->is_pooled()) return run_pooled(call, key, value, promise, style);
-    const bool fits = pack(key, room_.payload(), room_.key_bytes()) &&
-                      (value == nullptr ||
-                       pack(*value, room_.payload() + room_.key_bytes(), room_.value_bytes()));
-    if (!fits) return this->refuse(remote::Status::too_long);
-    this->begin(call, promise, style);
-  }
-
- private:
-  void run_pooled(MapCall call, const K& key, const V* value, Promise promise,
-                  Style style) noexcept requires VariableSize<V> {
-    if (!pack(key, room_.payload(), room_.key_bytes()))
-      return this->refuse(remote::Status::too_long);
-    const auto bytes =
-        value != nullptr ? ContainerTrait<V>::bytes(*value) : std::span<const std::byte>();
-    this->begin_pooled(call, room_.payload(), bytes, promise, style);
-  }
-
-  MapRoom<K, V> room_;
-};
+using MapPayload =
+    std::array<std::byte,
+               VariableSize<K> || VariableSize<V> ? kMaxElementBytes : kBytesOf<K> + kBytesOf<V>>;
 
 }  // namespace container
+
+/// How a call on a map has ended, and what it found.
+template <class V>
+class Found {
+ public:
+  Found() = default;
+  explicit Found(remote::Status its_status) noexcept : status(its_status) {}
+  Found(const container::MapApplied& applied, std::span<const std::byte> value)
+      : Found(applied.status, applied.found, 0) {
+    if (!value.empty()) set_value(value);
+  }
+  explicit Found(const container::MapResult& result)
+      : Found(result.status, result.found, result.round_trips) {
+    if (!result.value.empty()) set_value(result.value);
+  }
+  explicit Found(container::PooledResult&& result) noexcept requires VariableSize<V>
+      : Found(result.status, result.found, result.round_trips) {
+    value_ = std::move(result.value);
+  }
+
+  [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+  /// Whether the key was there when the call took effect.
+  [[nodiscard]] bool found() const noexcept { return found_; }
+  /// Whether an insert added the key, because the map had no such key.
+  [[nodiscard]] bool inserted() const noexcept { return ok() && !found_; }
+  /// The value that a find or insert found with the key, or the sum of an add.
+  [[nodiscard]] V value() const noexcept(!VariableSize<V>) {
+    if constexpr (VariableSize<V>)
+      return ContainerTrait<V>::value(value_);
+    else
+      return container::unpack<V>(value_.data(), container::kBytesOf<V>);
+  }
+  /// How many round trips the call has taken, of any kind.
+  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
+
+  remote::Status status = remote::Status::ok;
+
+ private:
+  Found(remote::Status its_status, bool found, std::uint32_t round_trips) noexcept
+      : status(its_status), found_(found), round_trips_(round_trips) {}
+  void set_value(std::span<const std::byte> value) {
+    if constexpr (VariableSize<V>)
+      value = container::value_in(value.data(), static_cast<std::uint32_t>(value.size()));
+    if constexpr (VariableSize<V>)
+      value_.assign(value.begin(), value.end());
+    else
+      std::copy_n(value.begin(), value_.size(), value_.begin());
+  }
+
+  bool found_ = false;
+  std::uint32_t round_trips_ = 0;
+  std::conditional_t<VariableSize<V>, std::vector<std::byte>,
+                     std::array<std::byte, container::kBytesOf<V>>>
+      value_{};
+};
 
 /// A HashMap is a map that is spread over the members by the hash of its keys; each uses all of it.
 /// One thread uses it, the one that polls.
@@ -151,13 +111,13 @@ class TypedMapOperation final
 ///         containers, {.name = "prices", .slots = 1000});
 ///     prices.insert(7, 1.5).wait();
 ///     auto found = prices.find(7);                             // under way
-///     if (found.outcome().found()) use(found.value());         // outcome() waits
+///     if (found.outcome().found()) use(found.result().value());   // outcome() waits
 template <ContainerKey K, class V>
 class HashMap {
   static_assert(Containable<V>, "a map's values are trivially copyable, or have a ContainerTrait");
 
  public:
-  using Operation = container::TypedMapOperation<K, V>;
+  using Operation = remote::Call<Found<V>>;
   using Scan = container::TypedMapScan<K, V>;
 
   /// Does not wait for the other members; throws Error.
@@ -190,49 +150,25 @@ class HashMap {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  /// An operation of the caller's for many calls; each of the functions below needs one that is not
-  /// under way.
-  [[nodiscard]] Operation operation() { return Operation(core_); }
-  void insert(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
-              Style style = Style::automatic) noexcept {
-    op.run(container::MapCall::insert, key, &value, promise, style);
-  }
-  void assign(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
-              Style style = Style::automatic) noexcept {
-    op.run(container::MapCall::assign, key, &value, promise, style);
-  }
-  void add(Operation& op, const K& key, const V& value, Promise promise = Promise::both,
-           Style style = Style::automatic) noexcept requires container::Addable<V> {
-    op.run(container::MapCall::add, key, &value, promise, style);
-  }
-  void find(Operation& op, const K& key, Promise promise = Promise::both,
-            Style style = Style::automatic) noexcept {
-    op.run(container::MapCall::find, key, nullptr, promise, style);
-  }
-  void erase(Operation& op, const K& key, Promise promise = Promise::both,
-             Style style = Style::automatic) noexcept {
-    op.run(container::MapCall::erase, key, nullptr, promise, style);
-  }
-
-  /// Inserts all elements, with many calls under way at once, and waits. Returns the first error,
-  /// or ok; the others are inserted in any case.
+  // The next two have many calls under way at once, and wait; where memory is mapped, the cache
+  // misses of many calls pass at once. They return the first error, or ok; the others are done in
+  // any case.
   remote::Status insert_many(std::span<const std::pair<K, V>> elements,
                              Promise promise = Promise::both, Style style = Style::automatic) {
-    if (!many_) many_ = std::make_unique<Many>(core_);
-    remote::Status status = remote::Status::ok;
-    std::size_t turn = 0;
-    const auto finish = [&](Operation& op) {
-      if (!op.finished()) op.wait();
-      if (status == remote::Status::ok) status = op.status();
-    };
-    for (const auto& [key, value] : elements) {
-      Operation& op = (*many_)[turn++ % Many::kUnderWay];
-      if (turn > Many::kUnderWay) finish(op);
-      insert(op, key, value, promise, style);
-    }
-    for (std::size_t i = 0; i < std::min<std::size_t>(turn, Many::kUnderWay); ++i)
-      finish((*many_)[i]);
-    return status;
+    return many(
+        elements.size(), [&](std::size_t i) -> const K& { return elements[i].first; },
+        [&](std::size_t i) {
+          return insert(elements[i].first, elements[i].second, promise, style);
+        },
+        [](std::size_t, const Found<V>&) {});
+  }
+  /// `found[i]` is how the find of `keys[i]` ends. Requires as many of both.
+  remote::Status find_many(std::span<const K> keys, std::span<Found<V>> found,
+                           Promise promise = Promise::both, Style style = Style::automatic) {
+    return many(
+        keys.size(), [&](std::size_t i) -> const K& { return keys[i]; },
+        [&](std::size_t i) { return find(keys[i], promise, style); },
+        [&](std::size_t i, const Found<V>& one) { found[i] = one; });
   }
 
   /// Calls `see(key, value)` for the elements of this member's part.
@@ -256,13 +192,14 @@ class HashMap {
   remote::Status for_each(const See& see, Promise promise = Promise::both) {
     Scan all(core_, promise);
     remote::Status status = remote::Status::ok;
-    do {
-      all.next().wait();
+    for (;;) {
+      const remote::Status piece = all.next().wait();
       all.for_each_found(see);
-      if (status == remote::Status::ok) status = all.status();
-    } while (!all.at_end() && all.status() != remote::Status::stopped &&
-             all.status() != remote::Status::broken_promise);
-    return status;
+      if (status == remote::Status::ok) status = piece;
+      if (all.at_end() || piece == remote::Status::stopped ||
+          piece == remote::Status::broken_promise)
+        return status;
+    }
   }
   /// The member that holds the key; requires that the key is not too long.
   [[nodiscard]] Rank home_of(const K& key) const noexcept {
@@ -283,18 +220,42 @@ class HashMap {
   std::size_t poll() { return core_.containers().poll(); }
 
  private:
-  /// The operations that insert_many() has under way.
-  class Many {
-   public:
-    static constexpr std::size_t kUnderWay = 32;
-    explicit Many(container::MapCore& core) {
-      for (auto& op : operations_) op = std::make_unique<Operation>(core);
-    }
-    Operation& operator[](std::size_t i) { return *operations_[i]; }
+  static constexpr std::size_t kManyAtOnce = 32;  // calls under way
+  static constexpr std::size_t kAhead = 16;       // keys whose memory is asked for
 
-   private:
-    std::array<std::unique_ptr<Operation>, kUnderWay> operations_;
-  };
+  template <class KeyOf, class Begin, class End>
+  remote::Status many(std::size_t count, const KeyOf& key_of, const Begin& begin, const End& end) {
+    struct Turn {
+      Operation call;
+      std::size_t i = 0;
+    };
+    std::vector<Turn> turns;  // of calls that have not ended at once
+    remote::Status status = remote::Status::ok;
+    const auto finish = [&](std::size_t i, const Found<V>& result) {
+      if (status == remote::Status::ok) status = result.status;
+      end(i, result);
+    };
+    for (std::size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(key_of(i));
+    std::size_t turn = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch(key_of(i + kAhead));
+      Operation call = begin(i);
+      if (call.finished()) {
+        finish(i, call.result());
+      } else if (turns.size() < kManyAtOnce) {
+        turns.push_back({std::move(call), i});
+      } else {
+        Turn& next = turns[turn++ % kManyAtOnce];
+        finish(next.i, next.call.outcome());
+        next = {std::move(call), i};
+      }
+    }
+    for (Turn& last : turns) finish(last.i, last.call.outcome());
+    return status;
+  }
+  void prefetch(const K& key) const noexcept {
+    if constexpr (!VariableSize<K>) core_.prefetch(&key);
+  }
 
   static container::MapSpec spec_of(const MapOptions& options) {
     const std::string who = "map '" + options.name + "'";
@@ -317,21 +278,39 @@ class HashMap {
     spec.pool_bytes = options.pool_bytes;
     return spec;
   }
-  /// Makes an operation where it stays, because operations cannot be moved.
   Operation begun(container::MapCall call, const K& key, const V* value, Promise promise,
                   Style style) {
-    return Operation(core_, call, key, value, promise, style);
+    remote::Progress& progress = core_.containers().progress();
+    const std::uint32_t key_bytes = core_.spec().key_bytes, value_bytes = core_.spec().value_bytes;
+    alignas(8) container::MapPayload<K, V> payload;
+    std::byte* const cell = payload.data() + key_bytes;
+    bool fits = container::pack(key, payload.data(), key_bytes);
+    if constexpr (VariableSize<V>)
+      if (core_.values() != nullptr) {
+        const auto content =
+            value != nullptr ? ContainerTrait<V>::bytes(*value) : std::span<const std::byte>();
+        if (!fits || content.size() > core_.spec().longest_value)
+          return {progress, Found<V>(remote::Status::too_long)};
+        if (auto done = core_.at_once_pooled(call, promise, style, payload.data(), content))
+          return {progress, Found<V>(std::move(*done))};
+        return {progress, core_.run_pooled(call, promise, style, payload.data(), content)};
+      }
+    if (fits && value != nullptr) fits = container::pack(*value, cell, value_bytes);
+    if (!fits) return {progress, Found<V>(remote::Status::too_long)};
+    if (const auto done = core_.at_once(call, promise, style, payload.data()))
+      return {progress,
+              Found<V>(*done, {cell, container::has_value(call, done->found) ? value_bytes : 0})};
+    return {progress, core_.run(call, promise, style, payload.data())};
   }
 
   container::MapCore core_;
-  std::unique_ptr<Many> many_;
 };
 
 /// A Set is a HashMap without values.
 template <ContainerKey K>
 class Set {
  public:
-  using Operation = container::TypedMapOperation<K, container::Nothing>;
+  using Operation = remote::Call<Found<container::Nothing>>;
 
   Set(Containers& containers, const MapOptions& options) : map_(containers, options) {}
 

@@ -57,7 +57,7 @@ class MapBuffer {
   }
   /// Sends what is in the buffers. The operation ends once the elements have been applied;
   /// refused() says how many had no room.
-  [[nodiscard]] container::AggregatorWait& begin_flush() noexcept { return batches_.begin_flush(); }
+  [[nodiscard]] remote::Call<remote::Status> begin_flush() { return batches_.begin_flush(); }
   /// Waits until all have been inserted. Ends `full` if a part had no room for some.
   remote::Status flush(std::uint64_t timeout_ns = remote::kForever) {
     const std::uint64_t before = refused_;

@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <dunlin/container/call_memory.hpp>
 #include <dunlin/container/containers.hpp>
 #include <dunlin/container/slot.hpp>
 
@@ -66,6 +70,11 @@ struct MapApplied {
   bool found = false;
 };
 
+/// Whether the value that belongs to the call's key is in the payload behind such a call.
+[[nodiscard]] constexpr bool has_value(MapCall call, bool found) noexcept {
+  return takes_slot(call) || (found && call != MapCall::erase);
+}
+
 /// The contents of a member's part.
 struct MapUse {
   std::uint64_t slots = 0;
@@ -76,92 +85,23 @@ struct MapUse {
 };
 
 struct MapState;
-struct MapTable;
-class MapCore;
 class ValuePool;
 
-class MapOperation : public ContainerOperation {
- public:
-  /// Whether the key was there when the call took effect.
-  [[nodiscard]] bool found() const noexcept { return found_; }
-  /// How many round trips the call has taken so far, of any kind.
-  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
+/// How a call on a map has ended.
+struct MapResult {
+  remote::Status status = remote::Status::ok;
+  bool found = false;  // whether the key was there when the call took effect
+  std::uint32_t round_trips = 0;
+  std::span<const std::byte> value = {};  // as a slot has it; of an exchange or take the former one
+  CallMemory memory = {};                 // that has the value
+};
 
- protected:
-  explicit MapOperation(MapCore& map) noexcept;
-  /// Sets the memory of the operation. `payload` is the key and, behind it, the value. `window`
-  /// begins on a cache line, and is at least kProbeBytes and one slot long. Both belong to the
-  /// derived class.
-  void use(std::byte* payload, std::span<std::byte> window) noexcept {
-    payload_ = payload;
-    window_ = window;
-  }
-  void begin(MapCall call, Promise promise, Style style) noexcept;
-  /// Ends the call at once with that status. Requires that it is not under way.
-  void refuse(remote::Status status) noexcept;
-
-  // The next three are for maps with a pool.
-  /// Sets memory for the former value, which an exchange or a take may use.
-  void use_former(std::byte* former) noexcept { former_ = former; }
-  void forget_former() noexcept { kept_ = false; }
-  /// Whether the former value is in the memory of use_former(); otherwise it is in the payload.
-  [[nodiscard]] bool kept_former() const noexcept { return kept_; }
-  void set_result(bool found, std::uint32_t round_trips) noexcept {
-    found_ = found;
-    round_trips_ = round_trips;
-  }
-
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-
- private:
-  friend struct MapState;
-  enum class Stage : std::uint8_t {
-    choose,
-    ask,
-    asked,
-    claim,
-    claimed,
-    look,
-    looked,
-    publish,
-    next_table,
-    count,
-    counted,
-    ask_room,
-    room_asked,
-    offered,
-    done
-  };
-  void replied(remote::Status status, bool flag,
-               std::span<const std::byte> content) noexcept override;
-
-  MapState& map_;
-  std::byte* payload_ = nullptr;
-  std::span<std::byte> window_;
-  MapCall call_kind_ = MapCall::find;
-  Promise promise_ = Promise::both;
-  Style style_ = Style::automatic;
-  Stage stage_ = Stage::done;
-  bool found_ = false;
-  bool kept_ = false;  // whether the former value is in former_
-  bool claims_offer_ = false;
-  std::uint8_t serial_ = 0;
-  std::uint16_t fingerprint_ = 0;
-  std::uint8_t level_ = 0;  // the table's number
-  Rank home_ = 0;
-  std::uint32_t round_trips_ = 0;
-  std::uint32_t slot_ = 0;     // the slot that is looked at, or claimed
-  std::uint32_t probed_ = 0;   // slots that belong to other keys
-  std::uint32_t looking_ = 0;  // slots in the window
-  std::uint32_t restarts_ = 0;
-  std::uint64_t expected_ = 0;  // the word that the claim expects
-  std::uint64_t desired_ = 0;
-  std::uint64_t before_ = 0;
-  std::uint64_t ready_ = 0;    // the word that publishes the slot
-  std::uint64_t operand_ = 0;  // the addend
-  MapTable* table_ = nullptr;  // the table that is searched
-  std::byte* former_ = nullptr;
+/// How a call on a map with a pool has ended; the value comes without its length.
+struct PooledResult {
+  remote::Status status = remote::Status::ok;
+  bool found = false;
+  std::uint32_t round_trips = 0;
+  std::vector<std::byte> value = {};
 };
 
 class MapCore {
@@ -182,11 +122,26 @@ class MapCore {
   /// Whether apply() is possible although calls of others on this part may be under way, as
   /// `promise` says.
   [[nodiscard]] bool applies(Promise promise) const noexcept;
+  /// Executes a call in mapped memory that meets nothing unusual; else nothing: the protocol does
+  /// it. `payload` is the key and, behind it, the value that is written or found.
+  [[nodiscard]] std::optional<MapApplied> at_once(MapCall call, Promise promise, Style style,
+                                                  std::byte* payload) noexcept;
+  /// The protocol of any call; copies the payload when it begins.
+  [[nodiscard]] remote::Protocol<MapResult> run(MapCall call, Promise promise, Style style,
+                                                const std::byte* payload);
+  // The same for maps with a pool; the payload is the key, and has room for a slot's value.
+  [[nodiscard]] std::optional<PooledResult> at_once_pooled(MapCall call, Promise promise,
+                                                           Style style, std::byte* payload,
+                                                           std::span<const std::byte> value);
+  [[nodiscard]] remote::Protocol<PooledResult> run_pooled(MapCall call, Promise promise,
+                                                          Style style, const std::byte* key,
+                                                          std::span<const std::byte> value);
+
   /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the
   /// value. Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
-  /// Hints that apply() will be called for that key soon: prefetches the memory where its search
-  /// begins. Requires that this member is the key's home.
+  /// Hints that the key will be used soon: prefetches the memory where its search begins, if it is
+  /// mapped here.
   void prefetch(const void* key) const noexcept;
   /// Calls the function with the key and value of each element of the own part; under
   /// Promise::both, each element was there at some moment of the call. With a pool, the value comes
@@ -197,7 +152,6 @@ class MapCore {
   [[nodiscard]] ValuePool* values() const noexcept;
 
  private:
-  friend class MapOperation;
   friend class MapScan;
   std::unique_ptr<MapState> state_;
 };

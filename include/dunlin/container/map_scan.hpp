@@ -27,20 +27,29 @@
 ///          status of that piece says so.
 namespace dunlin::container {
 
-class PieceValues;
+struct PieceValues;
 
-class MapScan : public ContainerOperation {
+class MapScan {
  public:
+  MapScan(const MapScan&) = delete;
+  MapScan& operator=(const MapScan&) = delete;
+  ~MapScan();
+
+  /// Begins to read the next piece; after the end, the first one again. After `abandoned`,
+  /// `stopped` and `broken_promise`, reads the failed piece again. Gives up a piece that is being
+  /// read.
+  remote::Call<remote::Status>& next();
+  /// The call that reads the piece.
+  [[nodiscard]] remote::Call<remote::Status>& piece() noexcept { return piece_; }
   /// How many elements the last piece has.
   [[nodiscard]] std::size_t count() const noexcept { return found_.size(); }
   /// Whether all parts have been read.
   [[nodiscard]] bool at_end() const noexcept { return parts_left_ == 0; }
 
+  [[nodiscard]] remote::Progress& its_progress() const noexcept;
+
  protected:
   MapScan(MapCore& map, Promise promise);
-  /// Reads the next piece; after the end, the first one again. After `abandoned`, `stopped` and
-  /// `broken_promise`, reads the failed piece again.
-  void begin_next() noexcept;
   /// Key and value of element `i` of the piece.
   [[nodiscard]] const std::byte* payload_of(std::size_t i) noexcept;
   [[nodiscard]] const MapSpec& spec() const noexcept;
@@ -49,16 +58,17 @@ class MapScan : public ContainerOperation {
   [[nodiscard]] std::span<const std::byte> value_of(std::size_t i) noexcept;
 
  private:
-  enum class Stage : std::uint8_t { read, look, reread, look_again, values, count, counted };
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-  void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
-  [[nodiscard]] bool fetch(std::uint32_t slot, std::uint32_t count, Stage next) noexcept;
+  using Status = remote::Status;
+  template <class T>
+  using Protocol = remote::Protocol<T>;
+  Protocol<Status> read_checked();
+  Protocol<Status> read_piece();
+  Protocol<Status> read_slots(std::uint32_t place, std::uint32_t count);
+  Protocol<Status> read_values();
   void look_at(std::uint32_t place) noexcept;
-  void next_part() noexcept;
+  void go_on(Status status) noexcept;
+  [[nodiscard]] std::byte* slot_at(std::uint32_t place) noexcept;
   [[nodiscard]] bool must_count() const noexcept;
-  [[nodiscard]] bool count_tables() noexcept;
-  [[nodiscard]] bool read_values() noexcept;
 
   MapState& map_;
   Promise promise_;
@@ -71,14 +81,10 @@ class MapScan : public ContainerOperation {
   Rank home_ = 0;
   std::uint32_t level_ = 0;  // the table's number
   std::uint32_t slot_ = 0;
-  std::uint32_t count_ = 0;   // slots in this piece
-  std::uint64_t tables_ = 0;  // tables in the part
-  Stage stage_ = Stage::read;
-  bool half_ = false;  // a value of this piece is half written
-  struct ValuesDeleter {
-    void operator()(PieceValues* values) const noexcept;
-  };
-  std::unique_ptr<PieceValues, ValuesDeleter> values_;  // null if the map has no pool
+  std::uint32_t count_ = 0;              // slots in this piece
+  bool half_ = false;                    // a value of this piece is half written
+  std::unique_ptr<PieceValues> values_;  // null if the map has no pool
+  remote::Call<remote::Status> piece_;
 };
 
 /// A scan of a HashMap; if the map has a pool, the scan reads the blocks of long values, too.
@@ -86,13 +92,7 @@ template <class K, class V>
 class TypedMapScan final : public MapScan {
  public:
   TypedMapScan(MapCore& map, Promise promise) : MapScan(map, promise) {}
-  ~TypedMapScan() override { abandon(); }
 
-  /// Begins to read the next piece. Requires that no piece is being read.
-  TypedMapScan& next() noexcept {
-    begin_next();
-    return *this;
-  }
   /// Calls `see(key, value)` for the elements of the last piece.
   template <class See>
   void for_each_found(const See& see) {
@@ -107,7 +107,6 @@ class TypedMapScan final : public MapScan {
           unpack<V>(payload + spec().key_bytes, spec().value_bytes));
     }
   }
-  TypedMapScan& await_resume() noexcept { return *this; }
 };
 
 }  // namespace dunlin::container

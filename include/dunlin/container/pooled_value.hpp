@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <span>
 
@@ -57,34 +56,6 @@ inline void put_reference(const ValueReference& reference, std::byte* cell) noex
 /// How many bytes of a value a slot holds beside a key of that many bytes. `wanted` is what the
 /// program asks for; 0: what is left of the cache lines that a reference needs in any case.
 [[nodiscard]] std::uint32_t inline_bytes(std::uint32_t key_bytes, std::uint32_t wanted) noexcept;
-
-class PooledCall;
-struct PooledCallDeleter {
-  void operator()(PooledCall* call) const noexcept;
-};
-
-/// A call on a map whose values vary in size: a MapOperation, but for maps with a pool. There it
-/// stands for a PooledCall, which outlives it if it is abandoned in the middle (CON-P5).
-class PooledMapOperation : public MapOperation {
- protected:
-  explicit PooledMapOperation(MapCore& map);
-
-  [[nodiscard]] bool is_pooled() const noexcept { return values_ != nullptr; }
-  /// Begins the call; `value` is for an insert or assign. Key and value are copied.
-  void begin_pooled(MapCall call, const std::byte* key, std::span<const std::byte> value,
-                    Promise promise, Style style) noexcept;
-  /// The value that a find or insert found with the key.
-  [[nodiscard]] std::span<const std::byte> pooled_value() const noexcept;
-
- private:
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-  void make_call();
-
-  MapCore& core_;
-  ValuePool* values_;
-  std::unique_ptr<PooledCall, PooledCallDeleter> pooled_;
-};
 
 /// The use of this member's memory for long values; all 0 without a pool.
 [[nodiscard]] remote::PoolUse pool_use(const MapCore& map) noexcept;

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
-#include <memory>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -26,106 +24,32 @@ struct QueueOptions {
 
 namespace container {
 
-/// Memory in the operation for an element and its slot.
+/// Memory for an element, as a slot has it.
 template <class T>
-class QueueRoom {
- public:
-  explicit QueueRoom(std::uint32_t) noexcept {}
-  [[nodiscard]] std::byte* element() noexcept { return element_.data(); }
-  [[nodiscard]] const std::byte* element() const noexcept { return element_.data(); }
-  [[nodiscard]] std::span<std::byte> image() noexcept { return image_; }
-  [[nodiscard]] static constexpr std::uint32_t bytes() noexcept { return packed_bytes<T>(0); }
-
- private:
-  alignas(8) std::array<std::byte, packed_bytes<T>(0)> element_;
-  alignas(kCacheLineBytes) std::array<std::byte, shape_of(packed_bytes<T>(0)).slot_bytes> image_;
-};
-
-/// On the heap: memory for an element whose size only the queue's options say.
-template <VariableSize T>
-class QueueRoom<T> {
- public:
-  explicit QueueRoom(std::uint32_t bytes)
-      : element_(bytes), image_(lines_for(shape_of(bytes).slot_bytes)) {}
-  [[nodiscard]] std::byte* element() noexcept { return element_.data(); }
-  [[nodiscard]] const std::byte* element() const noexcept { return element_.data(); }
-  [[nodiscard]] std::span<std::byte> image() noexcept {
-    return std::as_writable_bytes(std::span(image_));
-  }
-  [[nodiscard]] std::uint32_t bytes() const noexcept {
-    return static_cast<std::uint32_t>(element_.size());
-  }
-
- private:
-  std::vector<std::byte> element_;
-  std::vector<CacheLine> image_;
-};
-
-/// A call on a queue, with room for one element.
-template <class T>
-class TypedQueueOperation final : public QueueOperation {
- public:
-  explicit TypedQueueOperation(QueueCore& queue) noexcept
-      : QueueOperation(queue), room_(queue.element_bytes()) {
-    use(room_.element(), room_.image());
-  }
-  TypedQueueOperation(QueueCore& queue, const T* element, Promise promise, Style style,
-                      std::uint64_t wait_ns = 0) noexcept
-      : TypedQueueOperation(queue) {
-    run(element, promise, style, wait_ns);
-  }
-  ~TypedQueueOperation() override { abandon(); }
-
-  /// Waits until the call ends.
-  TypedQueueOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-    wait(timeout_ns);
-    return *this;
-  }
-  /// Whether the call was a pop, and has an element.
-  [[nodiscard]] bool found() const noexcept { return ok() && count() > 0; }
-  [[nodiscard]] T value() const noexcept(!VariableSize<T>) {
-    return unpack<T>(room_.element(), room_.bytes());
-  }
-  TypedQueueOperation& await_resume() noexcept { return *this; }
-
-  /// Pushes the element; pops if `element` is null.
-  void run(const T* element, Promise promise, Style style, std::uint64_t wait_ns = 0) noexcept {
-    abandon();
-    if (element == nullptr) return begin_pop(1, promise, style, wait_ns);
-    if (!pack(*element, room_.element(), room_.bytes())) return refuse(remote::Status::too_long);
-    begin_push(1, promise, style, wait_ns);
-  }
-
- private:
-  QueueRoom<T> room_;
-};
-
-/// A call on a queue, with room for many elements, which it allocates when it is made.
-class BulkQueueOperation final : public QueueOperation {
- public:
-  BulkQueueOperation(QueueCore& queue, std::size_t element_bytes, std::uint32_t most)
-      : QueueOperation(queue),
-        elements_(element_bytes * most),
-        lines_(lines_for(std::size_t{shape_of(element_bytes).slot_bytes} * most)) {
-    use(elements_.data(), std::as_writable_bytes(std::span(lines_)));
-  }
-  ~BulkQueueOperation() override { abandon(); }
-
-  /// Pushes the first `count` of elements().
-  void push(std::uint32_t count, Promise promise, Style style) noexcept {
-    begin_push(count, promise, style);
-  }
-  void pop(std::uint32_t most, Promise promise, Style style) noexcept {
-    begin_pop(most, promise, style);
-  }
-  [[nodiscard]] std::byte* elements() noexcept { return elements_.data(); }
-
- private:
-  std::vector<std::byte> elements_;
-  std::vector<CacheLine> lines_;
-};
+using QueuePayload = std::array<std::byte, VariableSize<T> ? kMaxElementBytes : packed_bytes<T>(0)>;
 
 }  // namespace container
+
+/// How a pop has ended, and its element.
+template <class T>
+class Popped : public container::QueueOutcome {
+ public:
+  Popped() = default;
+  Popped(const container::QueueOutcome& outcome, const std::byte* element,
+         std::uint32_t element_bytes)
+      : QueueOutcome(outcome) {
+    if (found()) value_ = container::unpack<T>(element, element_bytes);
+  }
+  explicit Popped(const container::PoppedElements& all)
+      : Popped(all, all.elements, all.element_bytes) {}
+
+  /// Whether it has an element.
+  [[nodiscard]] bool found() const noexcept { return ok() && count > 0; }
+  [[nodiscard]] const T& value() const noexcept { return value_; }
+
+ private:
+  T value_{};
+};
 
 /// A Queue is in the memory of one member, its host; all push and pop. First in, first out. One
 /// thread uses it, the one that polls.
@@ -140,7 +64,8 @@ class Queue {
                 "a queue's elements are trivially copyable, or have a ContainerTrait");
 
  public:
-  using Operation = container::TypedQueueOperation<T>;
+  using Push = remote::Call<container::QueueOutcome>;
+  using Pop = remote::Call<Popped<T>>;
 
   /// Does not wait for the other members; throws Error.
   Queue(Containers& containers, const QueueOptions& options)
@@ -154,77 +79,76 @@ class Queue {
                            .checked = options.checked}) {}
 
   /// Pushes an element; ends `full` if there is no room.
-  [[nodiscard]] Operation push(const T& element, Promise promise = Promise::both,
-                               Style style = Style::automatic) {
-    return Operation(core_, &element, promise, style);
+  [[nodiscard]] Push push(const T& element, Promise promise = Promise::both,
+                          Style style = Style::automatic) {
+    return push_wait(element, 0, promise, style);
   }
   /// Pops an element; ends `empty` if there is none.
-  [[nodiscard]] Operation pop(Promise promise = Promise::both, Style style = Style::automatic) {
-    return Operation(core_, nullptr, promise, style);
+  [[nodiscard]] Pop pop(Promise promise = Promise::both, Style style = Style::automatic) {
+    return pop_wait(0, promise, style);
   }
   /// Pushes, and waits up to `wait_ns` for room, in flight; ends `timed_out` if there was none.
-  [[nodiscard]] Operation push_wait(const T& element, std::uint64_t wait_ns = remote::kForever,
-                                    Promise promise = Promise::both,
-                                    Style style = Style::automatic) {
-    return Operation(core_, &element, promise, style, wait_ns);
+  [[nodiscard]] Push push_wait(const T& element, std::uint64_t wait_ns = remote::kForever,
+                               Promise promise = Promise::both, Style style = Style::automatic) {
+    alignas(8) container::QueuePayload<T> payload;
+    if (!container::pack(element, payload.data(), core_.element_bytes()))
+      return {progress(), {.status = remote::Status::too_long}};
+    return core_.push(payload.data(), 1, {promise, style, wait_ns});
   }
   /// Pops, and waits up to `wait_ns` for an element, in flight; ends `timed_out` if there was none.
-  [[nodiscard]] Operation pop_wait(std::uint64_t wait_ns = remote::kForever,
-                                   Promise promise = Promise::both,
-                                   Style style = Style::automatic) {
-    return Operation(core_, nullptr, promise, style, wait_ns);
-  }
-  /// An operation of the caller's for many calls; each of the functions below needs one that is not
-  /// under way.
-  [[nodiscard]] Operation operation() { return Operation(core_); }
-  void push(Operation& op, const T& element, Promise promise = Promise::both,
-            Style style = Style::automatic) noexcept {
-    op.run(&element, promise, style);
-  }
-  void pop(Operation& op, Promise promise = Promise::both,
-           Style style = Style::automatic) noexcept {
-    op.run(nullptr, promise, style);
-  }
-
-  void push_wait(Operation& op, const T& element, std::uint64_t wait_ns = remote::kForever,
-                 Promise promise = Promise::both, Style style = Style::automatic) noexcept {
-    op.run(&element, promise, style, wait_ns);
-  }
-  void pop_wait(Operation& op, std::uint64_t wait_ns = remote::kForever,
-                Promise promise = Promise::both, Style style = Style::automatic) noexcept {
-    op.run(nullptr, promise, style, wait_ns);
+  [[nodiscard]] Pop pop_wait(std::uint64_t wait_ns = remote::kForever,
+                             Promise promise = Promise::both, Style style = Style::automatic) {
+    const container::QueueTerms terms{promise, style, wait_ns};
+    alignas(8) container::QueuePayload<T> payload;
+    if (const auto done = core_.pop_at_once(payload.data(), 1, terms))
+      return {progress(), Popped<T>(*done, payload.data(), core_.element_bytes())};
+    return {progress(), core_.pop(1, terms)};
   }
 
   /// Pushes all elements, one behind the other, or none; waits.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
-    const std::uint32_t bytes = core_.element_bytes();
-    container::BulkQueueOperation op(core_, bytes, static_cast<std::uint32_t>(elements.size()));
-    for (std::size_t i = 0; i < elements.size(); ++i)
-      if (!container::pack(elements[i], op.elements() + i * bytes, bytes))
-        return remote::Status::too_long;
-    op.push(static_cast<std::uint32_t>(elements.size()), promise, style);
-    return op.wait();
+    const auto count = static_cast<std::uint32_t>(elements.size());
+    const container::QueueTerms terms{promise, style};
+    if constexpr (VariableSize<T>) {
+      const std::uint32_t bytes = core_.element_bytes();
+      std::vector<std::byte> packed(elements.size() * bytes);
+      for (std::size_t i = 0; i < elements.size(); ++i)
+        if (!container::pack(elements[i], packed.data() + i * bytes, bytes))
+          return remote::Status::too_long;
+      return core_.push(packed.data(), count, terms).wait();
+    } else {
+      return core_.push(std::as_bytes(elements).data(), count, terms).wait();
+    }
   }
   /// Pops up to `to.size()` elements, and waits. `count` says how many.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
+    const auto most = static_cast<std::uint32_t>(to.size());
+    const container::QueueTerms terms{promise, style};
     const std::uint32_t bytes = core_.element_bytes();
-    container::BulkQueueOperation op(core_, bytes, static_cast<std::uint32_t>(to.size()));
-    op.pop(static_cast<std::uint32_t>(to.size()), promise, style);
-    const remote::Status status = op.wait();
-    count = op.ok() ? op.count() : 0;
+    if constexpr (!VariableSize<T>)
+      if (const auto done = core_.pop_at_once(std::as_writable_bytes(to).data(), most, terms)) {
+        count = done->count;
+        return remote::Call<container::QueueOutcome>(progress(), *done).wait();
+      }
+    remote::Call<container::PoppedElements> call(progress(), core_.pop(most, terms));
+    const remote::Status status = call.wait();
+    count = call.ok() ? call.result().count : 0;
     for (std::size_t i = 0; i < count; ++i)
-      to[i] = container::unpack<T>(op.elements() + i * bytes, bytes);
+      to[i] = container::unpack<T>(call.result().elements + i * bytes, bytes);
     return status;
   }
 
   [[nodiscard]] Rank host() const noexcept { return core_.host(); }
   [[nodiscard]] std::uint64_t size() const noexcept { return core_.size(); }
-  [[nodiscard]] container::QueueCore& core() noexcept { return core_; }
   std::size_t poll() { return core_.containers().poll(); }
 
  private:
+  [[nodiscard]] remote::Progress& progress() const noexcept {
+    return core_.containers().progress();
+  }
+
   container::QueueCore core_;
 };
 

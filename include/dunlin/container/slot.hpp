@@ -20,7 +20,9 @@ struct SlotShape {
   std::uint32_t line_payload;  // bytes of payload in each line
   std::uint32_t lines;
 
-  [[nodiscard]] constexpr std::uint32_t line_bytes() const noexcept { return slot_bytes / lines; }
+  [[nodiscard]] constexpr std::uint32_t line_bytes() const noexcept {
+    return lines == 1 ? slot_bytes : std::uint32_t{kCacheLineBytes};
+  }
 };
 
 /// A line of a caller's own memory, which slots are read into.
@@ -52,6 +54,16 @@ static_assert(shape_of(48).lines == 1 && shape_of(49).slot_bytes == 128);
   return word;
 }
 
+/// As std::memcpy, which is called for sizes that are not common.
+inline void copy_bytes(void* to, const void* from, std::uint32_t bytes) noexcept {
+  if (bytes == 8)
+    std::memcpy(to, from, 8);
+  else if (bytes == 16)
+    std::memcpy(to, from, 16);
+  else if (bytes > 0)
+    std::memcpy(to, from, bytes);
+}
+
 // These work on images of slots in the caller's own memory.
 
 /// Fills in a slot; `stamp` becomes its first word, too.
@@ -64,7 +76,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
     const std::uint32_t part = left < shape.line_payload ? left : shape.line_payload;
     std::memcpy(slot, &stamp, kStampBytes);
     if (part < shape.line_payload) std::memset(slot + kStampBytes, 0, shape.line_payload);
-    if (part > 0) std::memcpy(slot + kStampBytes, from, part);
+    copy_bytes(slot + kStampBytes, from, part);
     std::memcpy(slot + line_bytes - kStampBytes, &stamp, kStampBytes);
     from += part;
     left -= part;
@@ -94,11 +106,12 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
 inline void decode(const SlotShape& shape, const std::byte* slot, std::uint32_t offset,
                    std::uint32_t bytes, void* to) noexcept {
   auto* out = static_cast<std::byte*>(to);
+  if (shape.lines == 1) return copy_bytes(out, slot + kStampBytes + offset, bytes);
   while (bytes > 0) {
     const std::uint32_t line = offset / shape.line_payload, within = offset % shape.line_payload;
     const std::uint32_t room = shape.line_payload - within;
     const std::uint32_t part = bytes < room ? bytes : room;
-    std::memcpy(out, slot + line * shape.line_bytes() + kStampBytes + within, part);
+    copy_bytes(out, slot + line * shape.line_bytes() + kStampBytes + within, part);
     out += part;
     offset += part;
     bytes -= part;
@@ -109,6 +122,7 @@ inline void decode(const SlotShape& shape, const std::byte* slot, std::uint32_t 
 [[nodiscard]] inline bool begins_with(const SlotShape& shape, const std::byte* slot,
                                       const void* key, std::uint32_t bytes) noexcept {
   const auto* wanted = static_cast<const std::byte*>(key);
+  if (bytes == 8) return word_at(slot + kStampBytes) == word_at(wanted);
   while (bytes > 0) {
     const std::uint32_t part = bytes < shape.line_payload ? bytes : shape.line_payload;
     if (std::memcmp(slot + kStampBytes, wanted, part) != 0) return false;

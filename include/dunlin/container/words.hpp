@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,22 +7,56 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
 
+#include <dunlin/container/call_memory.hpp>
 #include <dunlin/container/containers.hpp>
 #include <dunlin/container/hash_map.hpp>
 #include <dunlin/container/slot.hpp>
 #include <dunlin/fabric/memory.hpp>
 
-/// Containers of plain words, which need no protocol: arrays, counters, and Bloom filters. Each
-/// call is one read, write or atomic of the fabric, but for a Bloom filter's insert.
+/// Containers of plain words: arrays, counters, and Bloom filters. Each call is one read, write or
+/// atomic of the fabric, but for a Bloom filter's insert, and the read of a sharded counter.
 namespace dunlin {
 
 namespace container {
 
 struct WordsState;
 
-/// An equal number of bytes in the memory of each member.
+/// What was read.
+struct ReadBytes {
+  remote::Status status = remote::Status::ok;
+  CallMemory memory = {};
+};
+
+/// How a call on a word has ended.
+struct WordOutcome {
+  remote::Status status = remote::Status::ok;
+  std::uint64_t word = 0;
+  [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+};
+
+/// How an add has ended.
+struct Added : WordOutcome {
+  /// The word before it.
+  [[nodiscard]] std::uint64_t before() const noexcept { return word; }
+};
+
+/// How a read of a counter has ended.
+struct CounterValue : WordOutcome {
+  [[nodiscard]] std::uint64_t value() const noexcept { return word; }
+};
+
+/// How a call on a Bloom filter has ended.
+struct MaybePresent {
+  remote::Status status = remote::Status::ok;
+  bool all_bits = false;
+  [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+  /// Whether the key may have been there when the call took effect.
+  [[nodiscard]] bool found() const noexcept { return ok() && all_bits; }
+};
+
+/// An equal number of bytes in the memory of each member. Where a member's bytes are mapped here
+/// (Fabric::reach), a call has ended when it is made.
 class WordsCore {
  public:
   /// Throws Error. Members whose `layout` differs refuse each other. `capacity` is for observers:
@@ -39,47 +72,25 @@ class WordsCore {
   /// This member's own bytes; others may be writing them (dunlin/fabric/memory.hpp).
   [[nodiscard]] std::span<std::byte> own() const noexcept;
 
+  /// Reads into `memory`, if the bytes are mapped here; returns whether it has. `memory` begins on
+  /// a word.
+  [[nodiscard]] bool read_at_once(Rank home, std::uint64_t offset, void* memory,
+                                  std::size_t bytes) noexcept;
+  [[nodiscard]] remote::Protocol<ReadBytes> read(Rank home, std::uint64_t offset,
+                                                 std::size_t bytes);
+  /// `memory` begins on a word.
+  [[nodiscard]] remote::Call<remote::Status> write(Rank home, std::uint64_t offset,
+                                                   const void* memory, std::size_t bytes);
+  [[nodiscard]] remote::Call<Added> add(Rank home, std::uint64_t offset, std::uint64_t value);
+  [[nodiscard]] remote::Call<MaybePresent> set_bits(Rank home, std::uint64_t offset,
+                                                    std::uint64_t bits);
+  [[nodiscard]] remote::Call<MaybePresent> has_bits(Rank home, std::uint64_t offset,
+                                                    std::uint64_t bits);
+  /// Reads the word of that member, or of all, one by one, and adds them up.
+  [[nodiscard]] remote::Call<CounterValue> sum(Rank first, Rank last, std::uint64_t offset);
+
  private:
-  friend class WordsOperation;
   std::unique_ptr<WordsState> state_;
-};
-
-class WordsOperation : public ContainerOperation {
- public:
-  /// The word before an add or set_bits changed it.
-  [[nodiscard]] std::uint64_t before() const noexcept { return before_; }
-
- protected:
-  explicit WordsOperation(WordsCore& words) noexcept;
-  /// Begins a read. `memory` and `offset` must agree modulo 8.
-  void begin_read(Rank home, std::uint64_t offset, void* memory, std::size_t bytes) noexcept;
-  void begin_write(Rank home, std::uint64_t offset, const void* memory, std::size_t bytes) noexcept;
-  void begin_add(Rank home, std::uint64_t offset, std::uint64_t add) noexcept;
-  void begin_set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) noexcept;
-  /// Reads one word of each member, into an array with a place for each.
-  void begin_read_all(std::uint64_t offset, std::uint64_t* words) noexcept;
-
- private:
-  enum class Kind : std::uint8_t { read, write, add, set_bits, read_all };
-  void begin(Kind kind, Rank home, std::uint64_t offset) noexcept;
-  void advance() noexcept override;
-  void clean_up() noexcept override {}
-  void replied(remote::Status, bool, std::span<const std::byte>) noexcept override {}
-  [[nodiscard]] bool post(const Operation& operation) noexcept;
-  [[nodiscard]] Operation next_operation() noexcept;
-  /// Whether all operations have been posted, and are done.
-  [[nodiscard]] bool complete() noexcept;
-
-  WordsState& words_;
-  Kind kind_ = Kind::read;
-  bool waits_ = false;  // whether it waits for the operations posted
-  Rank home_ = 0;
-  std::uint64_t offset_ = 0;
-  void* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-  std::uint64_t operand_ = 0;
-  std::uint64_t expected_ = 0;
-  std::uint64_t before_ = 0;
 };
 
 }  // namespace container
@@ -87,6 +98,25 @@ class WordsOperation : public ContainerOperation {
 struct ArrayOptions {
   std::string name;        // the same at all members
   std::uint64_t size = 0;  // elements of all members together
+};
+
+/// How a get has ended, and the element.
+template <class T>
+class Element {
+ public:
+  Element() = default;
+  explicit Element(const T& value) noexcept : value_(value) {}
+  explicit Element(const container::ReadBytes& read) noexcept : status(read.status) {
+    if (ok()) std::memcpy(&value_, read.memory.data(), sizeof(T));
+  }
+
+  [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
+  [[nodiscard]] const T& value() const noexcept { return value_; }
+
+  remote::Status status = remote::Status::ok;
+
+ private:
+  T value_{};
 };
 
 /// An Array is spread over the members in blocks: element i is at member i / block(). An element of
@@ -99,43 +129,11 @@ class Array {
   static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>,
                 "an array holds plain bytes");
   static constexpr std::uint64_t kStride = round_up(sizeof(T), kWordBytes);
-
- public:
-  class Operation final : public container::WordsOperation {
-   public:
-    explicit Operation(Array& array) noexcept : WordsOperation(array.core_), array_(array) {}
-    ~Operation() override { abandon(); }
-    Operation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-      wait(timeout_ns);
-      return *this;
-    }
-    /// The element that a get has read.
-    [[nodiscard]] T value() const noexcept {
-      T value;
-      std::memcpy(&value, element_.data(), sizeof(T));
-      return value;
-    }
-    Operation& await_resume() noexcept { return *this; }
-
-    // Requires index < size().
-    void get(std::uint64_t index) noexcept {
-      begin_read(array_.home_of(index), array_.offset_of(index), element_.data(), sizeof(T));
-    }
-    void put(std::uint64_t index, const T& value) noexcept {
-      abandon();
-      std::memcpy(element_.data(), &value, sizeof(T));
-      begin_write(array_.home_of(index), array_.offset_of(index), element_.data(), sizeof(T));
-    }
-    void add(std::uint64_t index, std::uint64_t value) noexcept {
-      static_assert(std::is_integral_v<T> && sizeof(T) == 8, "the fabric adds to 64-bit words");
-      begin_add(array_.home_of(index), array_.offset_of(index), value);
-    }
-
-   private:
-    Array& array_;
-    alignas(kWordBytes) std::array<std::byte, kStride> element_;
+  struct alignas(kWordBytes) alignas(T) Aligned {
+    T element;
   };
 
+ public:
   Array(Containers& containers, const ArrayOptions& options)
       : size_(options.size),
         block_((options.size + containers.fabric().size() - 1) / containers.fabric().size()),
@@ -143,12 +141,29 @@ class Array {
               "element " + std::to_string(sizeof(T)) + "\nsize " + std::to_string(options.size),
               block_) {}
 
+  // Requires index < size().
+  [[nodiscard]] remote::Call<Element<T>> get(std::uint64_t index) {
+    const Rank home = home_of(index);
+    Aligned place{};
+    remote::Progress& progress = core_.containers().progress();
+    if (core_.read_at_once(home, offset_of(index), &place, sizeof(T)))
+      return {progress, Element<T>(place.element)};
+    return {progress, core_.read(home, offset_of(index), sizeof(T))};
+  }
+  [[nodiscard]] remote::Call<remote::Status> put(std::uint64_t index, const T& value) {
+    const Aligned place{value};
+    return core_.write(home_of(index), offset_of(index), &place, sizeof(T));
+  }
+  [[nodiscard]] remote::Call<container::Added> add(std::uint64_t index, std::uint64_t value) {
+    static_assert(std::is_integral_v<T> && sizeof(T) == 8, "the fabric adds to 64-bit words");
+    return core_.add(home_of(index), offset_of(index), value);
+  }
+
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t block() const noexcept { return block_; }
   [[nodiscard]] Rank home_of(std::uint64_t index) const noexcept {
     return static_cast<Rank>(index / block_);
   }
-  [[nodiscard]] Operation operation() { return Operation(*this); }
 
  private:
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t index) const noexcept {
@@ -168,31 +183,15 @@ struct CounterOptions {
 /// A Counter is a number to which all members add.
 ///
 ///     dunlin::Counter done(containers, {.name = "done"});
-///     auto op = done.operation();
-///     op.add(1);
+///     done.add(1).wait();
+///     if (done.read().outcome().value() == members) go_on();
 class Counter {
  public:
-  class Operation final : public container::WordsOperation {
-   public:
-    explicit Operation(Counter& counter);
-    ~Operation() override { abandon(); }
-    Operation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-      wait(timeout_ns);
-      return *this;
-    }
-    void add(std::uint64_t value) noexcept;
-    void read() noexcept;
-    /// The result of a read; for a sharded counter, the sum of words that were read one by one.
-    [[nodiscard]] std::uint64_t value() const noexcept;
-    Operation& await_resume() noexcept { return *this; }
-
-   private:
-    Counter& counter_;
-    std::vector<std::uint64_t> words_;
-  };
-
   Counter(Containers& containers, const CounterOptions& options);
-  [[nodiscard]] Operation operation() { return Operation(*this); }
+
+  [[nodiscard]] remote::Call<container::Added> add(std::uint64_t value);
+  /// For a sharded counter, the sum of words that are read one by one.
+  [[nodiscard]] remote::Call<container::CounterValue> read();
 
  private:
   CounterOptions options_;
@@ -210,48 +209,21 @@ struct BloomFilterOptions {
 template <PlainKey K>
 class BloomFilter {
  public:
-  class Operation final : public container::WordsOperation {
-   public:
-    explicit Operation(BloomFilter& filter) noexcept
-        : WordsOperation(filter.core_), filter_(filter) {}
-    ~Operation() override { abandon(); }
-    Operation& outcome(std::uint64_t timeout_ns = remote::kForever) {
-      wait(timeout_ns);
-      return *this;
-    }
-    /// Inserts the key; found() says whether it may have been there before.
-    void insert(const K& key) noexcept {
-      const Place place = filter_.place_of(key);
-      bits_ = place.bits;
-      reads_ = false;
-      begin_set_bits(place.home, place.offset, bits_);
-    }
-    void contains(const K& key) noexcept {
-      const Place place = filter_.place_of(key);
-      bits_ = place.bits;
-      read_ = 0;
-      reads_ = true;
-      begin_read(place.home, place.offset, &read_, sizeof read_);
-    }
-    [[nodiscard]] bool found() const noexcept {
-      return ok() && ((reads_ ? read_ : before()) & bits_) == bits_;
-    }
-    Operation& await_resume() noexcept { return *this; }
-
-   private:
-    BloomFilter& filter_;
-    bool reads_ = false;
-    std::uint64_t bits_ = 0;
-    std::uint64_t read_ = 0;
-  };
-
   BloomFilter(Containers& containers, const BloomFilterOptions& options)
       : words_(options.words),
         core_(containers, "bloom", options.name, std::uint64_t{options.words} * kWordBytes,
               "key " + std::to_string(sizeof(K)) + "\nwords " + std::to_string(options.words),
               std::uint64_t{options.words} * kWordBits) {}
 
-  [[nodiscard]] Operation operation() { return Operation(*this); }
+  /// Inserts the key; found() says whether it may have been there before.
+  [[nodiscard]] remote::Call<container::MaybePresent> insert(const K& key) {
+    const Place place = place_of(key);
+    return core_.set_bits(place.home, place.offset, place.bits);
+  }
+  [[nodiscard]] remote::Call<container::MaybePresent> contains(const K& key) {
+    const Place place = place_of(key);
+    return core_.has_bits(place.home, place.offset, place.bits);
+  }
   /// Inserts a key of this member's own part at once; returns whether it may have been there
   /// before. As long as this is used, all inserts must be made by it, unless the fabric's atomics
   /// and the processor's exclude each other (Properties::atomics_coherent_with_cpu).

@@ -42,7 +42,9 @@ class CallBase {
   /// earlier callback.
   void then(std::function<void()> callback);
   /// Gives the call up (REM-3). It ends with `abandoned`, and calls nothing.
-  void abandon() noexcept;
+  void abandon() noexcept {
+    if (!finished()) give_up();
+  }
 
  protected:
   explicit CallBase(Progress* progress) noexcept : progress_(progress) {}
@@ -53,6 +55,7 @@ class CallBase {
   [[nodiscard]] bool may_begin() const noexcept;
   /// Puts the protocol, which has begun, into the list.
   void go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept;
+  void give_up() noexcept;
   /// As Call::wait; whether it has ended.
   bool wait_until_finished(std::uint64_t timeout_ns);
 

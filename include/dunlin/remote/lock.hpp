@@ -56,6 +56,9 @@ class Locks final : public Part {
   /// is taken refuses (`busy`) instead. The result is invalid if all kMaxLockNodes are in use: try
   /// again later.
   [[nodiscard]] LockNode acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept;
+  /// Takes a free lock whose word is mapped here (Fabric::reach), and whose last holder has not
+  /// died; invalid: that needs acquire().
+  [[nodiscard]] LockNode acquire_at_once(Rank home, std::uint64_t offset) noexcept;
   [[nodiscard]] Answer answer(LockNode node) const noexcept;
   /// Whether the lock was handed over from a member that died while it held the lock (REM-12).
   [[nodiscard]] bool recovered(LockNode node) const noexcept;

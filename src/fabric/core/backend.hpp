@@ -64,6 +64,12 @@ class FabricBackend {
   /// Does what Fabric::prefetch() asks, where reads are loads.
   virtual void prefetch(Rank /*peer*/, RegionId /*region*/, std::uint64_t /*offset*/,
                         std::size_t /*bytes*/) noexcept {}
+  /// Does what Fabric::reach() and Fabric::ring() ask, where memory is mapped.
+  [[nodiscard]] virtual std::span<std::byte> memory_of(Rank /*peer*/,
+                                                       RegionId /*region*/) noexcept {
+    return {};
+  }
+  virtual void wake(Rank /*peer*/) noexcept {}
   /// Sends a message. The core has checked rank, channel and size, and that the peer has not
   /// failed.
   [[nodiscard]] virtual Refusal send(Rank peer, std::uint32_t channel,

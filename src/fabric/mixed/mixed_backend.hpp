@@ -46,6 +46,10 @@ class MixedBackend final : public FabricBackend {
                              std::span<const std::byte> message) noexcept override {
     return part_of(peer).send(peer, channel, message);
   }
+  [[nodiscard]] std::span<std::byte> memory_of(Rank peer, RegionId region) noexcept override {
+    return part_of(peer).memory_of(peer, region);
+  }
+  void wake(Rank peer) noexcept override { part_of(peer).wake(peer); }
   void forget(const Completion& completion) noexcept override { network_->forget(completion); }
 
   void start() override;

@@ -57,6 +57,16 @@ void ShmBackend::prefetch(Rank peer, RegionId region, std::uint64_t offset,
   for (std::size_t at = 0; at < bytes; at += kCacheLineBytes) __builtin_prefetch(from + at);
 }
 
+std::span<std::byte> ShmBackend::memory_of(Rank peer, RegionId region) noexcept {
+  if (peer >= members_ || region.index >= kMaxRegions) return {};
+  const Target& there = target(peer, region);
+  return {there.memory, there.bytes};
+}
+
+void ShmBackend::wake(Rank peer) noexcept {
+  if (peer < members_) wake_if_asleep(attention_[peer]);
+}
+
 [[gnu::always_inline]] inline Refusal ShmBackend::perform(const Operation& operation) noexcept {
   if (operation.peer >= members_ || operation.region.index >= kMaxRegions) [[unlikely]]
     return core().refuse(operation);

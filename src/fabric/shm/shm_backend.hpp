@@ -56,6 +56,8 @@ class ShmBackend final : public FabricBackend {
 
   void prefetch(Rank peer, RegionId region, std::uint64_t offset,
                 std::size_t bytes) noexcept override;
+  [[nodiscard]] std::span<std::byte> memory_of(Rank peer, RegionId region) noexcept override;
+  void wake(Rank peer) noexcept override;
   [[nodiscard]] Refusal send(Rank peer, std::uint32_t channel,
                              std::span<const std::byte> message) noexcept override;
   void forget(const Completion&) noexcept override {}  // all is done when post() returns

@@ -46,6 +46,14 @@ TEST_P(Misuse, PrefetchingMemoryThatDoesNotExistDoesNothing) {
   post_and_finish(0, write(1, box.id(0), 0, &word, sizeof word));
 }
 
+TEST_P(Misuse, MemoryThatDoesNotExistIsNotReached) {
+  start(2);
+  const Shared box = share("box", 64);
+  EXPECT_TRUE(node(0).reach(7, box.id(0)).empty());
+  EXPECT_TRUE(node(0).reach(1, RegionId{}).empty());
+  node(0).ring(7);
+}
+
 TEST_P(Misuse, AnnouncingNothingIsAnError) {
   start(2);
   expect_error([&] { node(0).announce(Region()); }, "region");

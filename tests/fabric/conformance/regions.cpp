@@ -129,6 +129,36 @@ TEST_P(Regions, OfAnotherLayoutAreRefusedWhetherAnnouncedBeforeOrAfter) {
         [&] { return seen(0, Kind::region_refused, 1, mine.id()) == 1; });
 }
 
+TEST_P(Regions, AreReachedWhereTheyAreMapped) {
+  start(2);
+  const Shared box = share("box", 64);
+  if (node(0).reach(1, box.id(0)).empty()) {
+    EXPECT_FALSE(node(0).properties().reads_are_loads);
+    GTEST_SKIP() << "no memory of a peer is mapped";
+  }
+  const std::span<std::byte> there = node(0).reach(1, box.id(0));
+  ASSERT_EQ(there.size(), 64U);
+  memory::store(*reinterpret_cast<std::uint64_t*>(there.data() + 8), 7);
+  node(0).ring(1);
+  EXPECT_EQ(box.load(1, 8), 7U);
+  std::uint64_t before = 0;
+  post_and_finish(0, fetch_add(1, box.id(0), 8, 1, &before));
+  EXPECT_EQ(before, 7U);
+  EXPECT_EQ(memory::load(*reinterpret_cast<const std::uint64_t*>(there.data() + 8)), 8U);
+  EXPECT_EQ(node(0).reach(0, box.id(0)).size(), 64U);  // the own one, too
+
+  group().release(1, box.id(1));
+  until("it is withdrawn", [&] { return !node(0).connected(1, box.id(0)); });
+  EXPECT_TRUE(node(0).reach(1, box.id(0)).empty());
+}
+
+TEST_P(Regions, AreNotReachedOnceTheirMemberCountsAsFailed) {
+  start(2);
+  const Shared box = share("box", 64);
+  node(0).expel(1, "for a test");
+  EXPECT_TRUE(node(0).reach(1, box.id(0)).empty());
+}
+
 TEST_P(Regions, OfTheSameLayoutAndAnotherSizeAreWelcome) {
   start(2);
   const Region& mine = group().allocate(0, {.name = "box", .bytes = 64, .layout_hash = 5});

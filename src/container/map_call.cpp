@@ -1,0 +1,320 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "assert.hpp"
+#include "container/map.hpp"
+#include "fabric/thread_guard.hpp"
+#include "fault_injection.hpp"
+
+/// The protocols of calls on a map.
+namespace dunlin::container {
+
+namespace {
+
+/// A call whose steps end at once, as on shm, takes so many and then lets others poll.
+constexpr std::uint32_t kStepsAtOnce = 4096;
+/// Two keys with one hash could not both have a slot that is used again.
+constexpr std::uint32_t kMostRestarts = 1000;
+
+/// Notes when all that publishes a slot is posted: no mend is owed any more.
+struct PublishGate : SiteGate {
+  Claim* claim;
+  std::size_t writes;
+  void accepted(std::size_t posted) const noexcept {
+    if (posted == writes) claim->settle();
+  }
+};
+
+}  // namespace
+
+// --- the parts of a call -------------------------------------------------------------------------
+
+MapRequest::MapRequest(MapState& map, MapCall its_call, Promise its_promise, Style its_style,
+                       const std::byte* its_payload) noexcept
+    : call(its_call),
+      promise(its_promise),
+      style(its_style),
+      serial(map.serial++),
+      fingerprint(fingerprint_of(hash_of(its_payload, map.spec.key_bytes))),
+      key_bytes(map.spec.key_bytes),
+      value_bytes(map.spec.value_bytes),
+      hash(hash_of(its_payload, key_bytes)),
+      home(map.home_of(hash)),
+      addend(its_call == MapCall::add ? map.operand_of(its_payload) : 0) {
+  const std::size_t payload_bytes = std::size_t{key_bytes} + value_bytes;
+  const std::size_t window_bytes = std::max(kProbeBytes, map.shape.slot_bytes);
+  memory = CallMemory(map.buffers, window_bytes + payload_bytes + map.former.size());
+  if (memory.data() == nullptr) return;
+  window = memory.data();
+  payload = window + window_bytes;
+  former = payload + payload_bytes;
+  std::memcpy(payload, its_payload, takes_slot(call) ? payload_bytes : key_bytes);
+}
+
+MapResult MapRequest::ended(Status status) noexcept {
+  found = found && status == Status::ok;
+  const bool has_one = status == Status::ok && has_value(call, found);
+  return {.status = status,
+          .found = found,
+          .round_trips = round_trips,
+          .value = std::span(value(), has_one ? value_bytes : 0),
+          .memory = std::move(memory)};
+}
+
+Probe::Probe(MapState& map, const MapRequest& one) noexcept {
+  const bool passes_over = is_injected(FaultInjection::full_table_is_passed_over);
+  const std::uint32_t first = passes_over ? std::min(map.known[one.home], map.tables()) - 1 : 0;
+  enter(map.table(first), first, one.hash);
+}
+
+void Probe::enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t hash) noexcept {
+  table = &its_table;
+  level = its_level;
+  slot = its_table.first_slot(hash);
+  probed = 0;
+}
+
+void Probe::pass() noexcept {
+  ++probed;
+  slot = slot + 1 < table->slots ? slot + 1 : 0;
+}
+
+bool Probe::restart(MapState& map, const MapRequest& one) noexcept {
+  enter(map.first, 0, one.hash);
+  return ++restarts <= kMostRestarts;
+}
+
+Claim::Claim(MapState& map, const Probe& at, Rank home, std::uint64_t word)
+    : map_(map), table_(*at.table), home_(home), slot_(at.slot), word_(word) {
+  map_.reserve_mends();
+  ++map_.claims;
+}
+
+Claim::~Claim() {
+  DUNLIN_ASSERT(map_.mends.capacity() > map_.mends.size(), "CON-P5: a mend is owed without memory");
+  --map_.claims;
+  const word::State state = word::state_of(word_);
+  if (is_settled_ || state == word::erased || map_.first.site.fault(home_) != Status::ok ||
+      is_injected(FaultInjection::given_up_claim_stays))
+    return;
+  const word::State left = state == word::changing ? word::half : word::voided;
+  map_.mends.push_back({&table_, home_, slot_, word_, word::with_state(word_, left)});
+  map_.hub.look_again_soon();
+}
+
+void MapState::reserve_mends() {
+  const std::size_t wanted = mends.size() + claims + 1;
+  if (mends.capacity() < wanted) mends.reserve(2 * wanted);
+}
+
+// --- the way of a call ---------------------------------------------------------------------------
+
+std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise, Style style,
+                                           std::byte* payload) noexcept {
+  return state_->begin(call, promise, style, payload);
+}
+
+std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style style,
+                                          std::byte* payload) noexcept {
+  DUNLIN_ONE_THREAD(&hub.fabric);
+  if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
+  if (checker != nullptr) return std::nullopt;
+  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
+}
+
+Protocol<MapResult> MapCore::run(MapCall call, Promise promise, Style style,
+                                 const std::byte* payload) {
+  return state_->run(MapRequest(*state_, call, promise, style, payload));
+}
+
+/// Directly in mapped memory, by message, or one-sided; of a checked map between the announcement
+/// and its retraction (CON-C1).
+Protocol<MapResult> MapState::run(MapRequest one) {
+  if (one.memory.data() == nullptr) co_return MapResult{Status::no_memory};
+  Announcement mine(checker.get(), one.home, {checked_call(one.call), one.promise});
+  Status status = Status::ok;
+  if (mine.needed()) status = co_await mine.make();
+  if (status != Status::ok) co_return MapResult{status};
+  const bool is_own =
+      one.home == self && (one.call == MapCall::find || writes_directly(one.promise));
+  auto applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
+  while (!applied && is_own) {
+    co_await Soon(hub);
+    applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
+  }
+  if (applied) {
+    one.found = applied->found;
+    status = applied->status;
+  } else if (const Status fault = first.site.fault(one.home); fault != Status::ok) {
+    status = fault;
+  } else if (one.home != self && style_of(one) == Style::message) {
+    ++counters.by_message;
+    status = co_await by_message(one);
+  } else {
+    ++counters.one_sided;
+    status = co_await one_sided(one);
+  }
+  if (mine.needed()) status = co_await mine.retract(status);
+  co_return one.ended(status);
+}
+
+Style MapState::style_of(const MapRequest& one) noexcept {
+  const bool finds = one.call == MapCall::find;
+  if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
+    return Style::one_sided;
+  if (spec.style == Style::message && !(finds && one.style == Style::one_sided))
+    return Style::message;
+  if (!coherent) return Style::one_sided;
+  const Style wanted = one.style != Style::automatic ? one.style : spec.style;
+  if (wanted != Style::automatic) return wanted;
+  static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
+                                        Call::assign, Call::assign, Call::erase};
+  return hub.cheaper_style(styles, kModelled[static_cast<std::size_t>(one.call)],
+                           {.promise = one.promise,
+                            .load = load.load(),
+                            .tables = static_cast<double>(known[one.home]),
+                            .clients = clients_of_part(hub.present),
+                            .bytes = static_cast<double>(shape.slot_bytes)},
+                           one.home);
+}
+
+/// A home that would have to wait answers `busy`, and is asked again.
+Protocol<Status> MapState::by_message(MapRequest& one) {
+  const Site& site = first.site;
+  DUNLIN_ASSERT(one.home != self, "CON-A1: a member handles its own part itself");
+  co_await remote::Until(
+      [&] { return site.connected(one.home) || site.fault(one.home) != Status::ok; });
+  const MessageHead head{.container = site.id(),
+                         .operation = static_cast<std::uint8_t>(one.call),
+                         .flag = static_cast<std::uint8_t>(one.promise)};
+  const std::size_t bytes = spec.key_bytes + (takes_slot(one.call) ? spec.value_bytes : 0);
+  for (;;) {
+    ++one.round_trips;
+    Asked asked(hub, site, one.home, head, std::span(one.payload, bytes),
+                std::span(one.value(), spec.value_bytes));
+    const Reply reply = co_await asked;
+    one.found = reply.flag;
+    if (reply.status != Status::busy) co_return reply.status;
+    co_await Soon(hub);
+  }
+}
+
+// --- one-sided -----------------------------------------------------------------------------------
+
+/// Looks for the key, or the first vacant slot of its sequence, and changes that slot.
+Protocol<Status> MapState::one_sided(MapRequest& one) {
+  Probe at(*this, one);
+  if (one.call == MapCall::insert && known[one.home] == 1) at.word = 0;  // most find a vacant slot
+  Rests rests(hub);
+  for (std::uint32_t steps = 1;; ++steps) {
+    if (steps % kStepsAtOnce == 0) co_await Soon(hub);
+    Sight sight = Sight::vacant;
+    const std::byte* slot = nullptr;
+    if (!at.word) {
+      if (at.probed >= at.table->window) {
+        const Status passed = co_await pass_table(one, at);
+        if (passed != Status::under_way) co_return passed;
+        continue;
+      }
+      const std::uint32_t slots = slots_to_read(one, at);
+      ++one.round_trips;
+      const Status status =
+          co_await post(at.table->site, read(one.home, at.table->site.region(), offset_of(at.slot),
+                                             one.window, std::size_t{slots} * shape.slot_bytes));
+      if (status != Status::ok) co_return status;
+      sight = look(one, at, slots, slot);
+      if (sight == Sight::wait) co_await rests.pause(kShortRestNs);
+      if (sight == Sight::wait || sight == Sight::other) continue;
+    }
+    const std::uint64_t seen = at.word ? *at.word : word_at(slot);
+    const auto claimed =
+        claim_word(one.call, sight, one.promise, seen, one.serial, one.fingerprint);
+    one.found = sight == Sight::present;
+    if (sight != Sight::vacant || !claimed)
+      load.note(at.level, at.probed > 0, sight != Sight::vacant);
+    if (!claimed) {
+      if (one.found) decode(shape, slot, spec.key_bytes, spec.value_bytes, one.value());
+      co_return sight == Sight::half ? Status::half_written : Status::ok;
+    }
+    if (needs_former(one.call)) use_former(one, slot);
+    const Status status = co_await change(one, at, seen, *claimed);
+    if (status != Status::busy) co_return status;
+    if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
+  }
+}
+
+/// To the end of the line at first; what is searched longer than that is read in larger pieces.
+std::uint32_t MapState::slots_to_read(const MapRequest& one, const Probe& at) const noexcept {
+  std::uint32_t slots = 1;
+  if (shape.slot_bytes < kCacheLineBytes && (at.slot & 1) == 0) slots = 2;
+  const bool is_long = at.probed > 1 || at.level + 1 < known[one.home];
+  if (is_long) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
+  return std::min({slots, at.table->slots - at.slot, at.table->window - at.probed});
+}
+
+Sight MapState::look(const MapRequest& one, Probe& at, std::uint32_t slots,
+                     const std::byte*& slot) const noexcept {
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    slot = one.window + std::size_t{i} * shape.slot_bytes;
+    const Sight sight = judge(one.call, one.fingerprint, one.payload, slot);
+    if (sight != Sight::other) return sight;
+    at.pass();
+  }
+  return Sight::other;
+}
+
+/// The former value is for an add, or for the caller of an exchange or a take.
+void MapState::use_former(MapRequest& one, const std::byte* slot) const noexcept {
+  std::byte* const to = one.call == MapCall::add ? one.value() : one.former;
+  if (one.found)
+    decode(shape, slot, spec.key_bytes, spec.value_bytes, to);
+  else
+    std::memset(to, 0, spec.value_bytes);
+  if (one.call == MapCall::add) add_to(one.payload, one.addend);
+}
+
+/// The payload, with its stamps, and the word that publishes it: a reader that sees the second sees
+/// the first. A slot that was claimed as ready has its word already.
+Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen,
+                                  std::uint64_t claimed) {
+  Site& site = at.table->site;
+  const std::uint64_t offset = offset_of(at.slot);
+  Claim claim(*this, at, one.home, claimed);
+  std::uint64_t before = 0;
+  ++one.round_trips;
+  Status status =
+      co_await post(site, compare_swap(one.home, site.region(), offset, seen, claimed, &before));
+  if (status != Status::ok) co_return status;
+  at.word.reset();
+  const bool is_lost = before != seen;
+  if (is_lost && (at.is_offered || !is_injected(FaultInjection::lost_claim_is_used))) {
+    claim.settle();
+    // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
+    const bool others =
+        word::state_of(before) == word::voided || word::fingerprint_of(before) != one.fingerprint;
+    if (others && before != 0) at.pass();
+    co_return Status::busy;
+  }
+  if (seen == 0) load.note(at.level, at.probed > 0, false);
+  if (word::state_of(claimed) != word::erased) {
+    DUNLIN_ASSERT(word::owner_plus_1(claimed) == self + 1U, "CON-M3: only its owner writes a slot");
+    const std::uint64_t ready = word::with_state(claimed, word::ready);
+    encode(shape, one.payload, ready, one.window);
+    const bool has_word = claimed == ready;
+    std::array writes{write(one.home, site.region(), offset + kStampBytes, one.window + kStampBytes,
+                            shape.slot_bytes - kStampBytes),
+                      write(one.home, site.region(), offset, one.window, kStampBytes)};
+    if (is_injected(FaultInjection::word_before_payload) && !has_word)
+      std::swap(writes[0], writes[1]);
+    const std::size_t count = has_word ? 1 : 2;
+    PublishGate gate{site.gate(one.home), &claim, count};
+    remote::Batch<2, PublishGate> batch(hub.fabric, std::span(writes).first(count), gate);
+    ++one.round_trips;
+    status = co_await batch;
+  }
+  if (needs_pool(one.call) && one.found) std::memcpy(one.value(), one.former, spec.value_bytes);
+  co_return status;
+}
+
+}  // namespace dunlin::container

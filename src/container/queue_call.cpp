@@ -1,0 +1,356 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "assert.hpp"
+#include "container/load_estimate.hpp"
+#include "container/queue.hpp"
+#include "fault_injection.hpp"
+#include "remote/control_channel.hpp"
+
+/// Pushes and pops: docs/container.md has the protocols.
+namespace dunlin::container {
+
+using remote::Protocol;
+using remote::Status;
+using remote::Until;
+
+namespace {
+
+std::uint64_t until(const Fabric& fabric, std::uint64_t wait_ns) noexcept {
+  const std::uint64_t now = wait_ns > 0 ? fabric.now_ns() : 0;
+  return wait_ns > 0 && wait_ns < remote::kForever - now ? now + wait_ns : remote::kForever;
+}
+
+}  // namespace
+
+/// A call under way, in the frame of run().
+struct QueueCall {
+  QueueCall(QueueState& queue, const std::byte* elements, std::uint32_t many,
+            const QueueTerms& its_terms) noexcept
+      : terms(its_terms),
+        pushes(elements != nullptr),
+        wanted(pushes ? many : std::min(many, queue.spec.capacity)),
+        patience(queue.hub.fabric, until(queue.hub.fabric, terms.wait_ns)),
+        rests(queue.hub),
+        memory(queue.memory_of_calls,
+               std::size_t{wanted} * (queue.shape.slot_bytes + queue.spec.element_bytes)),
+        images(memory.data()),
+        payload(images + std::size_t{wanted} * queue.shape.slot_bytes) {
+    if (pushes && images != nullptr)
+      std::memcpy(payload, elements, std::size_t{wanted} * queue.spec.element_bytes);
+  }
+  /// Whether the call waits, as it has found no room, or no element.
+  [[nodiscard]] bool waits_after(Status status) noexcept {
+    if (terms.wait_ns == 0 || (status != Status::full && status != Status::empty)) return false;
+    ++vain_attempts;
+    return true;
+  }
+  [[nodiscard]] auto rest(std::uint64_t longest_ns) noexcept {
+    return rests.pause(longest_ns, patience.until_ns());
+  }
+
+  QueueTerms terms;
+  bool pushes;
+  std::uint32_t wanted;
+  std::uint32_t count = 0;  // elements pushed or popped
+  std::uint32_t vain_attempts = 0;
+  Patience patience;
+  Rests rests;
+  CallMemory memory;   // for these two
+  std::byte* images;   // of slots
+  std::byte* payload;  // of as many elements
+};
+
+Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_t count,
+                                         QueueTerms terms) {
+  QueueCall call(*this, elements, count, terms);
+  if (call.images == nullptr) co_return PoppedElements{{Status::no_memory}};
+  Announcement mine(checker.get(), spec.host, {call.pushes ? 0U : 1U, terms.promise},
+                    call.patience.until_ns());
+  Status status = Status::ok;
+  if (mine.needed()) status = co_await mine.make();
+  if (status == Status::ok) status = site.fault(spec.host);
+  if (status == Status::ok) {
+    if (works_directly(terms.promise))
+      status = co_await work_directly(call);
+    else if (!is_host() && style_of(call) == Style::message)
+      status = co_await work_by_message(call);
+    else if (call.pushes)
+      status = co_await push(call);
+    else
+      status = co_await pop(call);
+  }
+  if (mine.needed()) status = co_await mine.retract(status);
+  co_return PoppedElements{{status, call.count, call.vain_attempts},
+                           spec.element_bytes,
+                           call.payload,
+                           std::move(call.memory)};
+}
+
+Style QueueState::style_of(const QueueCall& call) noexcept {
+  if (spec.style == Style::message) return Style::message;
+  if (!coherent || kMessageHeader + spec.element_bytes > kMaxMessageBytes) return Style::one_sided;
+  const Style wanted = call.terms.style != Style::automatic ? call.terms.style : spec.style;
+  if (wanted != Style::automatic) return wanted;
+  return hub.cheaper_style(styles, call.pushes ? Call::push : Call::pop,
+                           {.promise = call.terms.promise,
+                            .clients = clients_of_host(hub.present),
+                            .bytes = static_cast<double>(shape.slot_bytes) * call.wanted,
+                            .count = static_cast<double>(call.wanted)},
+                           spec.host);
+}
+
+/// The host's own calls, with the processor.
+Protocol<Status> QueueState::work_directly(QueueCall& call) {
+  DUNLIN_ASSERT(is_host(), "CON-A1: only the host works in its memory by itself");
+  while (!call.patience.is_over()) {
+    const auto done =
+        at_once(call.pushes ? call.payload : nullptr, call.payload, call.wanted, call.terms);
+    if (!done) {  // another call is in the way
+      co_await call.rest(kShortRestNs);
+      continue;
+    }
+    call.count = done->count;
+    if (!call.waits_after(done->status)) co_return done->status;
+    co_await call.rest(kLongestRestNs);
+  }
+  co_return Status::timed_out;
+}
+
+/// A push of more than a message holds goes on with the next message.
+Protocol<Status> QueueState::work_by_message(QueueCall& call) {
+  ++counters.by_message;
+  const std::size_t bytes = spec.element_bytes;
+  const auto most = static_cast<std::uint32_t>((kMaxMessageBytes - kMessageHeader) / bytes);
+  for (;;) {
+    const std::uint32_t some = std::min(most, call.wanted - call.count);
+    const std::span elements(call.payload + call.count * bytes, some * bytes);
+    const MessageHead head{.container = site.id(),
+                           .word = some,
+                           .operation = static_cast<std::uint8_t>(call.pushes ? 0 : 1)};
+    Asked asked(hub, site, spec.host, head, elements.first(call.pushes ? elements.size() : 0),
+                elements.first(call.pushes ? 0 : elements.size()),
+                call.count == 0 ? call.patience.until_ns() : remote::kForever);
+    const Reply reply = co_await asked;
+    Status status = reply.status;
+    if (status == Status::busy) {
+      co_await call.rest(kShortRestNs);
+      continue;
+    }
+    if (status == Status::ok) {
+      call.count += call.pushes ? some : static_cast<std::uint32_t>(reply.bytes / bytes);
+      if (call.pushes && call.count < call.wanted) continue;
+      if (call.count == 0) status = Status::empty;
+    }
+    if (!call.waits_after(status)) co_return status;
+    co_await call.rest(kLongestRestNs);
+  }
+}
+
+// --- one-sided -----------------------------------------------------------------------------------
+
+namespace {
+
+/// For operations that change nothing yet: a call that has waited long enough posts no more of
+/// them, and so ends where it has done nothing (CON-Q5).
+struct PatientGate : SiteGate {
+  const Patience* patience;
+  [[nodiscard]] Status now() const noexcept {
+    const Status fault = SiteGate::now();
+    return fault == Status::ok && patience->is_over() ? Status::timed_out : fault;
+  }
+};
+
+}  // namespace
+
+void QueueState::saw(std::uint64_t tail, std::uint64_t head) noexcept {
+  seen_tail = std::max(seen_tail, tail);
+  seen_head = std::max(seen_head, head);
+}
+
+Protocol<Status> QueueState::look(const Patience& patience) {
+  std::array<std::uint64_t, kEndsBytes / 8> ends;
+  const Status status = co_await remote::post(
+      hub.fabric, read(spec.host, site.region(), kTailOffset, ends.data(), kEndsBytes),
+      PatientGate{site.gate(spec.host), &patience});
+  if (status == Status::ok) saw(ends[kTailOffset / 8], ends[kHeadOffset / 8]);
+  co_return status;
+}
+
+/// Nobody waits for this one, so the tickets are known also if the call has been given up.
+Protocol<Status> QueueState::reserve(HeldTickets& holder) {
+  Reservation reservation(*this, holder);
+  const Status status =
+      co_await remote::post(hub.fabric,
+                            fetch_add(spec.host, site.region(), kTailOffset,
+                                      reservation.tickets.count, &reservation.tickets.first),
+                            Reservation::Gate{site.gate(spec.host), &reservation});
+  reservation.end(status);
+  co_return status;
+}
+
+/// CON-Q4: the tail is at least what was known before the head was read.
+Protocol<Status> QueueState::push(QueueCall& call) {
+  ++counters.one_sided;
+  Status status = Status::ok;
+  while (!has_room(seen_tail, call.wanted)) {
+    const std::uint64_t known_tail = seen_tail;
+    status = co_await look(call.patience);
+    if (status != Status::ok) co_return status;
+    if (has_room(known_tail, call.wanted)) continue;
+    if (!call.waits_after(Status::full)) co_return Status::full;
+    co_await call.rest(kLongestRestNs);
+  }
+
+  HeldTickets held(*this, call);
+  protocols.start(reserve(held));
+  if (held.reservation != nullptr) co_await Until([&] { return held.reservation == nullptr; });
+  if (held.status != Status::ok) co_return held.status;
+  const std::uint64_t ticket = held.tickets.first;
+  saw(ticket + call.wanted, 0);
+  // What was known may have been old. Pops may be waiting for this call, so it rests shortly.
+  while (!has_room(ticket, call.wanted) &&
+         !is_injected(FaultInjection::slot_without_room_is_filled)) {
+    status = co_await look(call.patience);
+    if (status != Status::ok) co_return status;
+    if (has_room(ticket, call.wanted)) break;
+    if (!call.waits_after(Status::full)) co_return Status::full;
+    co_await call.rest(kShortRestNs);
+  }
+
+  DUNLIN_ASSERT(has_room(ticket, call.wanted),
+                "CON-Q2: no slot is written before the head has passed its former ticket");
+  for (std::uint32_t i = 0; i < call.wanted; ++i)
+    encode(shape, call.payload + std::size_t{i} * spec.element_bytes, ticket + i + 1,
+           call.images + std::size_t{i} * shape.slot_bytes);
+  const auto at = static_cast<std::uint32_t>(ticket % spec.capacity);
+  const std::uint32_t before_end = std::min(call.wanted, spec.capacity - at);
+  const std::size_t first_bytes = std::size_t{before_end} * shape.slot_bytes;
+  struct Gate : SiteGate {
+    HeldTickets* held;
+    std::uint32_t before_end;
+    void accepted(std::size_t writes) const noexcept {
+      if (writes > 0) held->filled = writes == 1 ? before_end : held->tickets.count;
+    }
+  };
+  remote::Batch<2, Gate> slots(hub.fabric, Gate{site.gate(spec.host), &held, before_end});
+  slots.add(write(spec.host, site.region(), offset_of(ticket), call.images, first_bytes));
+  if (before_end < call.wanted)
+    slots.add(write(spec.host, site.region(), kQueueSlots, call.images + first_bytes,
+                    std::size_t{call.wanted - before_end} * shape.slot_bytes));
+  status = co_await slots;
+  if (status == Status::ok) call.count = call.wanted;
+  co_return status;
+}
+
+/// The member whose compare-and-swap moves the head has the elements, which it has read already.
+Protocol<Status> QueueState::pop(QueueCall& call) {
+  ++counters.one_sided;
+  if (seen_size() == 0 && is_injected(FaultInjection::empty_without_a_look))
+    co_return Status::empty;
+  for (;;) {
+    const std::uint64_t ticket = seen_head;
+    const auto at = static_cast<std::uint32_t>(ticket % spec.capacity);
+    const std::uint32_t most = std::min(call.wanted, spec.capacity - at);
+    Status status = co_await remote::post(hub.fabric,
+                                          read(spec.host, site.region(), offset_of(ticket),
+                                               call.images, std::size_t{most} * shape.slot_bytes),
+                                          PatientGate{site.gate(spec.host), &call.patience});
+    if (status != Status::ok) co_return status;
+    std::uint32_t found = 0;
+    bool skips = false;
+    while (found < most && !skips) {
+      const std::byte* const slot = call.images + std::size_t{found} * shape.slot_bytes;
+      const std::uint64_t stamp = ticket + found + 1;
+      if (!is_whole(shape, slot)) break;  // what of a mark is under way still would spoil the next
+      skips = found == 0 && word_at(slot) == (stamp | kSkip);
+      if (word_at(slot) != stamp) break;
+      ++found;
+    }
+
+    if (found > 0 || skips) {
+      const std::uint64_t behind = ticket + (skips ? 1 : found);
+      std::uint64_t before = 0;
+      status = co_await post(
+          site, compare_swap(spec.host, site.region(), kHeadOffset, ticket, behind, &before));
+      if (status != Status::ok) co_return status;
+      const bool moved = before == ticket || is_injected(FaultInjection::lost_pop_is_used);
+      saw(0, moved ? behind : before);
+      if (moved && !skips) {
+        DUNLIN_ASSERT(found <= call.wanted, "CON-Q1: the head passes what this call has read");
+        for (std::uint32_t i = 0; i < found; ++i)
+          decode(shape, call.images + std::size_t{i} * shape.slot_bytes, 0, spec.element_bytes,
+                 call.payload + std::size_t{i} * spec.element_bytes);
+        call.count = found;
+        co_return Status::ok;
+      }
+    } else {
+      status = co_await look(call.patience);
+      if (status != Status::ok) co_return status;
+      if (seen_head == ticket && seen_tail == ticket) {
+        if (!call.waits_after(Status::empty)) co_return Status::empty;
+        co_await call.rest(kLongestRestNs);
+        continue;
+      }
+    }
+    if (seen_head == ticket) co_await call.rest(kShortRestNs);  // another member fills the slot
+  }
+}
+
+// --- tickets that a call holds -------------------------------------------------------------------
+
+HeldTickets::HeldTickets(QueueState& its_queue, QueueCall& its_call)
+    : queue(its_queue), call(its_call), place(queue.holders.size()) {
+  queue.expect_orphans();
+  queue.holders.push_back(this);
+  ++queue.may_be_orphans;
+}
+
+HeldTickets::~HeldTickets() {
+  --queue.may_be_orphans;
+  queue.holders[place] = queue.holders.back();
+  queue.holders[place]->place = place;
+  queue.holders.pop_back();
+  if (reservation != nullptr) reservation->holder = nullptr;
+  if (!is_injected(FaultInjection::given_up_tickets_stay))
+    queue.take_orphans({tickets.first + filled, tickets.count - filled});
+}
+
+Reservation::Reservation(QueueState& its_queue, HeldTickets& its_holder)
+    : queue(its_queue), holder(&its_holder), tickets{0, holder->call.wanted} {
+  queue.expect_orphans();
+  ++queue.may_be_orphans;
+  holder->reservation = this;
+}
+
+Reservation::~Reservation() {
+  --queue.may_be_orphans;
+  if (posted) --queue.reserving;
+  if (holder != nullptr) holder->reservation = nullptr;
+}
+
+void Reservation::end(Status status) noexcept {
+  if (holder != nullptr) {
+    holder->status = status;
+    if (status == Status::ok) holder->tickets = tickets;
+  } else if (status == Status::ok) {
+    queue.take_orphans(tickets);
+  }
+}
+
+/// None begins while the host waits to hear which tickets this member has.
+Status Reservation::Gate::now() const noexcept {
+  if (reservation->holder == nullptr) return Status::abandoned;
+  if (const Status fault = SiteGate::now(); fault != Status::ok) return fault;
+  if (reservation->holder->call.patience.is_over()) return Status::timed_out;
+  const QueueState& queue = reservation->queue;
+  return queue.host_waits || queue.collecting ? Status::under_way : Status::ok;
+}
+
+void Reservation::Gate::posted() const noexcept {
+  reservation->posted = true;
+  ++reservation->queue.reserving;
+}
+
+}  // namespace dunlin::container
