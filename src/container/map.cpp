@@ -137,8 +137,7 @@ Rank MapCore::home_of(const void* key) const noexcept {
 bool MapCore::applies(Promise promise) const noexcept { return state_->writes_directly(promise); }
 
 void MapCore::prefetch(const void* key) const noexcept {
-  const std::uint64_t hash = hash_of(key, state_->spec.key_bytes);
-  __builtin_prefetch(state_->own(state_->first, state_->first.first_slot(hash)), 1);
+  state_->prefetch(hash_of(key, state_->spec.key_bytes));
 }
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
@@ -146,7 +145,8 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
   ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return {.status = remote::Status::broken_promise};
-  return state_->local(state_->self, call, promise, payload);
+  return state_->local(state_->self, hash_of(payload, state_->spec.key_bytes), call, promise,
+                       payload);
 }
 
 MapUse MapCore::local_use() const noexcept {
@@ -208,59 +208,6 @@ std::uint64_t MapState::count_piece() noexcept {
     break;
   }
   return census.elements;
-}
-
-// --- what a slot means ---------------------------------------------------------------------------
-
-Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
-                      const std::byte* slot) const noexcept {
-  const std::uint64_t seen = word_at(slot);
-  const word::State state = word::state_of(seen);
-  if (state == word::empty) return Sight::vacant;
-  if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
-  if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
-  // A line that has been written once holds its part of the key for ever (CON-M1).
-  if (!is_written(shape, slot)) return Sight::wait;
-  if (!begins_with(shape, slot, key, spec.key_bytes)) return Sight::other;
-  switch (state) {
-    case word::ready:
-      return is_whole(shape, slot) || is_injected(FaultInjection::torn_value_is_taken)
-                 ? Sight::present
-                 : Sight::wait;
-    case word::erased:
-      return Sight::erased;
-    case word::half:
-      return Sight::half;
-    default:
-      return Sight::wait;
-  }
-}
-
-std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Promise promise,
-                                                  std::uint64_t seen, std::uint8_t by,
-                                                  std::uint16_t fingerprint) const noexcept {
-  const bool phasal = promise == Promise::writes || promise == Promise::local;
-  const auto next = [&](word::State state) {
-    return word::make(word::version_of(seen) + 1, by, self, fingerprint, state);
-  };
-  const bool there = sight == Sight::present || sight == Sight::half;
-  switch (call) {
-    case MapCall::find:
-      return std::nullopt;
-    case MapCall::erase:
-    case MapCall::take:
-      return there ? std::optional(next(word::erased)) : std::nullopt;
-    case MapCall::insert:
-      if (sight == Sight::present) return std::nullopt;
-      [[fallthrough]];
-    case MapCall::assign:
-    case MapCall::exchange:
-    case MapCall::add:
-      if (call == MapCall::add && sight == Sight::half) return std::nullopt;  // of what number?
-      if (sight != Sight::vacant) return next(word::changing);
-      return next(phasal ? word::ready : word::reserved);
-  }
-  return std::nullopt;
 }
 
 std::uint64_t MapState::operand_of(const std::byte* payload) const noexcept {

@@ -249,12 +249,14 @@ struct MapState final : Served {
 
   // --- in mapped memory: map_local.cpp -----------------------------------------------------------
   /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
-  /// this does not. `payload` is key and value. Requires that promises are not checked, or that the
-  /// call is announced.
-  [[nodiscard]] std::optional<MapApplied> at_once(Rank home, MapCall call, Promise promise,
+  /// this does not. `payload` is key and value, and `hash` the key's. Requires that promises are
+  /// not checked, or that the call is announced.
+  [[nodiscard]] std::optional<MapApplied> at_once(std::uint64_t hash, MapCall call, Promise promise,
                                                   Style style, std::byte* payload) noexcept;
+  /// Asks for the memory where a call on that hash will begin.
+  void prefetch(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
-  [[nodiscard]] MapApplied local(Rank home, MapCall call, Promise promise,
+  [[nodiscard]] MapApplied local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
                                  std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                      std::uint16_t fingerprint, std::byte* payload) noexcept;

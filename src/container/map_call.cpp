@@ -120,7 +120,7 @@ std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style s
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
   if (checker != nullptr) return std::nullopt;
-  return at_once(home_of(hash_of(payload, spec.key_bytes)), call, promise, style, payload);
+  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
 }
 
 Protocol<MapResult> MapCore::run(MapCall call, Promise promise, Style style,
@@ -138,10 +138,10 @@ Protocol<MapResult> MapState::run(MapRequest one) {
   if (status != Status::ok) co_return MapResult{status};
   const bool is_own =
       one.home == self && (one.call == MapCall::find || writes_directly(one.promise));
-  auto applied = at_once(one.home, one.call, one.promise, one.style, one.payload);
+  auto applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
   while (!applied && is_own) {
     co_await Soon(hub);
-    applied = at_once(self, one.call, one.promise, one.style, one.payload);
+    applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
   }
   if (applied) {
     one.found = applied->found;

@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/map.hpp"
+#include "fault_injection.hpp"
 
 /// Calls on a part whose memory is mapped here: the own part, for this process and for those that
 /// ask by message; and on shm the parts of others.
@@ -11,10 +12,79 @@ namespace dunlin::container {
 
 using remote::Status;
 
+/// Of so many calls on others' parts one counts for the estimate of the load: a sample is enough.
+constexpr std::uint64_t kNotedOf = 8;
+
 /// Whether a call that writes may use the processor's atomics: beside it no other's work here.
 bool MapState::writes_directly(Promise promise) const noexcept {
   return coherent || spec.style == Style::message || promise == Promise::local;
 }
+
+// --- what a slot means ---------------------------------------------------------------------------
+
+namespace {
+
+[[gnu::always_inline]] inline Sight sight_of(const SlotShape& shape, MapCall call,
+                                             std::uint16_t fingerprint, const std::byte* key,
+                                             std::uint32_t key_bytes,
+                                             const std::byte* slot) noexcept {
+  const std::uint64_t seen = word_at(slot);
+  const word::State state = word::state_of(seen);
+  if (state == word::empty) return Sight::vacant;
+  if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
+  if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
+  // A line that has been written once holds its part of the key for ever (CON-M1).
+  if (!is_written(shape, slot)) return Sight::wait;
+  if (!begins_with(shape, slot, key, key_bytes)) return Sight::other;
+  switch (state) {
+    case word::ready:
+      return is_whole(shape, slot) || is_injected(FaultInjection::torn_value_is_taken)
+                 ? Sight::present
+                 : Sight::wait;
+    case word::erased:
+      return Sight::erased;
+    case word::half:
+      return Sight::half;
+    default:
+      return Sight::wait;
+  }
+}
+
+}  // namespace
+
+Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
+                      const std::byte* slot) const noexcept {
+  return sight_of(shape, call, fingerprint, key, spec.key_bytes, slot);
+}
+
+std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Promise promise,
+                                                  std::uint64_t seen, std::uint8_t by,
+                                                  std::uint16_t fingerprint) const noexcept {
+  const bool phasal = promise == Promise::writes || promise == Promise::local;
+  const auto next = [&](word::State state) {
+    return word::make(word::version_of(seen) + 1, by, self, fingerprint, state);
+  };
+  const bool there = sight == Sight::present || sight == Sight::half;
+  switch (call) {
+    case MapCall::find:
+      return std::nullopt;
+    case MapCall::erase:
+    case MapCall::take:
+      return there ? std::optional(next(word::erased)) : std::nullopt;
+    case MapCall::insert:
+      if (sight == Sight::present) return std::nullopt;
+      [[fallthrough]];
+    case MapCall::assign:
+    case MapCall::exchange:
+    case MapCall::add:
+      if (call == MapCall::add && sight == Sight::half) return std::nullopt;  // of what number?
+      if (sight != Sight::vacant) return next(word::changing);
+      return next(phasal ? word::ready : word::reserved);
+  }
+  return std::nullopt;
+}
+
+// --- calls ---------------------------------------------------------------------------------------
 
 /// The table's memory at that member; null if it is not mapped here.
 std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
@@ -23,11 +93,17 @@ std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
   return there.size() >= offset_of(of.slots) ? there.data() : nullptr;
 }
 
-std::optional<MapApplied> MapState::at_once(Rank home, MapCall call, Promise promise, Style style,
-                                            std::byte* payload) noexcept {
+void MapState::prefetch(std::uint64_t hash) const noexcept {
+  const std::byte* const memory = mapped(first, home_of(hash));
+  if (memory != nullptr) __builtin_prefetch(memory + offset_of(first.first_slot(hash)), 1);
+}
+
+std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Promise promise,
+                                            Style style, std::byte* payload) noexcept {
+  const Rank home = home_of(hash);
   if (home == self) {
     if (call != MapCall::find && !writes_directly(promise)) return {};
-    const MapApplied applied = local(self, call, promise, payload);
+    const MapApplied applied = local(self, hash, call, promise, payload);
     if (applied.again) return {};
     ++counters.local;
     return applied;
@@ -35,17 +111,17 @@ std::optional<MapApplied> MapState::at_once(Rank home, MapCall call, Promise pro
   const Style wanted = style != Style::automatic ? style : spec.style;
   const bool by_message =
       wanted == Style::message || (spec.style == Style::message && call != MapCall::find);
-  if (by_message || !coherent || first.site.fault(home) != Status::ok) return {};
+  if (by_message || !coherent) return {};
   const MapApplied applied =
-      local(home, call, promise == Promise::local ? Promise::both : promise, payload);
+      local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
   if (applied.again) return {};
   if (call != MapCall::find) hub.fabric.ring(home);
   ++counters.one_sided;
   return applied;
 }
 
-MapApplied MapState::local(Rank home, MapCall call, Promise promise, std::byte* payload) noexcept {
-  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
+MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
+                           std::byte* payload) noexcept {
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
@@ -60,11 +136,13 @@ MapApplied MapState::local(Rank home, MapCall call, Promise promise, std::byte* 
                                         word::state_of(seen) == word::voided);
       if (!others) {
         std::memcpy(image.data(), &seen, sizeof seen);
-        if (seen != 0) memory::fetch(image.data(), at, image.size());
-        const Sight sight = judge(call, fingerprint, payload, image.data());
+        if (seen != 0) memory::fetch(image.data(), at, shape.slot_bytes);
+        const Sight sight =
+            sight_of(shape, call, fingerprint, payload, spec.key_bytes, image.data());
         if (sight == Sight::wait) return {.again = true};
         if (sight != Sight::other) {
-          load.note(level - 1, probed > 0, sight != Sight::vacant);
+          if (home == self || hash % kNotedOf == 0)
+            load.note(level - 1, probed > 0, sight != Sight::vacant);
           return local_act(call, promise, sight, at, fingerprint, payload);
         }
       }
@@ -87,6 +165,10 @@ MapApplied MapState::local(Rank home, MapCall call, Promise promise, std::byte* 
 MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                std::uint16_t fingerprint, std::byte* payload) noexcept {
   const std::uint64_t seen = word_at(image.data());
+  if (call == MapCall::find && sight == Sight::present) {
+    decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+    return {.found = true};
+  }
   const auto claim = claim_word(call, sight, promise == Promise::local ? Promise::both : promise,
                                 seen, serial++, fingerprint);
   const bool found = sight == Sight::present;
@@ -168,7 +250,8 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   std::memcpy(payload.data(), content.data(), content.size());
   const auto promise = static_cast<Promise>(head.flag);
   const MapApplied result =
-      local(self, call, promise == Promise::local ? Promise::both : promise, payload.data());
+      local(self, hash_of(payload.data(), spec.key_bytes), call,
+            promise == Promise::local ? Promise::both : promise, payload.data());
   const bool again = result.again;
   reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
   reply.flag = result.found ? 1 : 0;

@@ -150,24 +150,25 @@ class HashMap {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  /// Inserts all elements, with many calls under way at once, and waits. Returns the first error,
-  /// or ok; the others are inserted in any case.
+  // The next two have many calls under way at once, and wait; where memory is mapped, the cache
+  // misses of many calls pass at once. They return the first error, or ok; the others are done in
+  // any case.
   remote::Status insert_many(std::span<const std::pair<K, V>> elements,
                              Promise promise = Promise::both, Style style = Style::automatic) {
-    std::vector<Operation> under_way(std::min(kManyAtOnce, elements.size()));
-    remote::Status status = remote::Status::ok;
-    const auto finish = [&](Operation& call) {
-      if (!call.finished()) call.wait();
-      if (status == remote::Status::ok) status = call.status();
-    };
-    std::size_t turn = 0;
-    for (const auto& [key, value] : elements) {
-      Operation& call = under_way[turn++ % under_way.size()];
-      finish(call);
-      call = insert(key, value, promise, style);
-    }
-    for (Operation& call : under_way) finish(call);
-    return status;
+    return many(
+        elements.size(), [&](std::size_t i) -> const K& { return elements[i].first; },
+        [&](std::size_t i) {
+          return insert(elements[i].first, elements[i].second, promise, style);
+        },
+        [](std::size_t, const Found<V>&) {});
+  }
+  /// `found[i]` is how the find of `keys[i]` ends. Requires as many of both.
+  remote::Status find_many(std::span<const K> keys, std::span<Found<V>> found,
+                           Promise promise = Promise::both, Style style = Style::automatic) {
+    return many(
+        keys.size(), [&](std::size_t i) -> const K& { return keys[i]; },
+        [&](std::size_t i) { return find(keys[i], promise, style); },
+        [&](std::size_t i, const Found<V>& one) { found[i] = one; });
   }
 
   /// Calls `see(key, value)` for the elements of this member's part.
@@ -219,7 +220,42 @@ class HashMap {
   std::size_t poll() { return core_.containers().poll(); }
 
  private:
-  static constexpr std::size_t kManyAtOnce = 32;  // calls of insert_many()
+  static constexpr std::size_t kManyAtOnce = 32;  // calls under way
+  static constexpr std::size_t kAhead = 16;       // keys whose memory is asked for
+
+  template <class KeyOf, class Begin, class End>
+  remote::Status many(std::size_t count, const KeyOf& key_of, const Begin& begin, const End& end) {
+    struct Turn {
+      Operation call;
+      std::size_t i = 0;
+    };
+    std::vector<Turn> turns;  // of calls that have not ended at once
+    remote::Status status = remote::Status::ok;
+    const auto finish = [&](std::size_t i, const Found<V>& result) {
+      if (status == remote::Status::ok) status = result.status;
+      end(i, result);
+    };
+    for (std::size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(key_of(i));
+    std::size_t turn = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch(key_of(i + kAhead));
+      Operation call = begin(i);
+      if (call.finished()) {
+        finish(i, call.result());
+      } else if (turns.size() < kManyAtOnce) {
+        turns.push_back({std::move(call), i});
+      } else {
+        Turn& next = turns[turn++ % kManyAtOnce];
+        finish(next.i, next.call.outcome());
+        next = {std::move(call), i};
+      }
+    }
+    for (Turn& last : turns) finish(last.i, last.call.outcome());
+    return status;
+  }
+  void prefetch(const K& key) const noexcept {
+    if constexpr (!VariableSize<K>) core_.prefetch(&key);
+  }
 
   static container::MapSpec spec_of(const MapOptions& options) {
     const std::string who = "map '" + options.name + "'";

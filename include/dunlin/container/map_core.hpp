@@ -140,8 +140,8 @@ class MapCore {
   /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the
   /// value. Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
-  /// Hints that apply() will be called for that key soon: prefetches the memory where its search
-  /// begins. Requires that this member is the key's home.
+  /// Hints that the key will be used soon: prefetches the memory where its search begins, if it is
+  /// mapped here.
   void prefetch(const void* key) const noexcept;
   /// Calls the function with the key and value of each element of the own part; under
   /// Promise::both, each element was there at some moment of the call. With a pool, the value comes
