@@ -36,16 +36,14 @@ Result measure_finds(const RealNetwork& network, const Effort& effort, Promise p
         bare.find(slot);  // each page is mapped the first time that it is used
     }
     pair.meet();
-    std::array<BenchMap::Operation, kAtOnce> operations;
-    std::vector<remote::AnyCall> all;
-    for (BenchMap::Operation& operation : operations) all.emplace_back(&operation);
+    std::array<std::uint64_t, kAtOnce> wanted;
+    std::array<Found<std::uint64_t>, kAtOnce> found;
     std::uint64_t next = 0;
     const auto finds = [&] {
-      for (std::size_t i = 0; i < kAtOnce; ++i)
-        operations[i] = map.find(keys[next++ * 7919 % count], promise);
-      remote::wait_all(all, remote::kForever);
-      for (BenchMap::Operation& operation : operations)
-        if (!operation.result().found()) throw Error("bench: a key is lost");
+      for (std::uint64_t& key : wanted) key = keys[next++ * 7919 % count];
+      static_cast<void>(map.find_many(wanted, found, promise));
+      for (const auto& one : found)
+        if (!one.found()) throw Error("bench: a key is lost");
     };
     const auto reads = [&] {
       std::array<std::uint32_t, kAtOnce> where;
@@ -113,6 +111,7 @@ class ManyCaller : public CallTarget {
   }
   void once() {
     if (is_bulk_) return move_all();
+    if (which_.call == Call::insert) return insert_all();
     for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
     remote::wait_all(all_, remote::kForever);
     for (BenchMap::Operation& operation : operations_) demand(operation);
@@ -128,6 +127,12 @@ class ManyCaller : public CallTarget {
     else
       begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
                      which_.promise, Style::one_sided);
+  }
+  void insert_all() {
+    std::array<std::pair<std::uint64_t, std::uint64_t>, kAtOnce> elements;
+    for (auto& [key, value] : elements) key = value = next_key();
+    if (map_.insert_many(elements, which_.promise, Style::one_sided) != remote::Status::ok)
+      throw Error("bench: keys cannot be inserted");
   }
   void move_all() {
     std::array<std::uint64_t, kAtOnce> elements{};

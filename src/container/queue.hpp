@@ -127,7 +127,15 @@ struct QueueState final : Served {
   [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
   [[nodiscard]] bool is_host() const noexcept { return spec.host == hub.fabric.rank(); }
   [[nodiscard]] std::uint64_t offset_of(std::uint64_t ticket) const noexcept {
-    return kQueueSlots + ticket % spec.capacity * shape.slot_bytes;
+    const bool is_power = (spec.capacity & (spec.capacity - 1)) == 0;  // no division, then
+    const std::uint64_t place = is_power ? ticket & (spec.capacity - 1) : ticket % spec.capacity;
+    return kQueueSlots + place * shape.slot_bytes;
+  }
+  /// The slot behind that one.
+  [[nodiscard]] std::byte* next(std::byte* queue, std::byte* slot) const noexcept {
+    slot += shape.slot_bytes;
+    const std::uint64_t end = kQueueSlots + std::uint64_t{spec.capacity} * shape.slot_bytes;
+    return slot != queue + end ? slot : queue + kQueueSlots;
   }
   [[nodiscard]] std::uint64_t& own_word(std::uint64_t offset) const noexcept {
     return *reinterpret_cast<std::uint64_t*>(site.memory() + offset);

@@ -36,7 +36,8 @@ struct QueueCall {
         memory(queue.memory_of_calls,
                std::size_t{wanted} * (queue.shape.slot_bytes + queue.spec.element_bytes)),
         images(memory.data()),
-        payload(images + std::size_t{wanted} * queue.shape.slot_bytes) {
+        payload(images == nullptr ? nullptr
+                                  : images + std::size_t{wanted} * queue.shape.slot_bytes) {
     if (pushes && images != nullptr)
       std::memcpy(payload, elements, std::size_t{wanted} * queue.spec.element_bytes);
   }
@@ -64,6 +65,7 @@ struct QueueCall {
 
 Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_t count,
                                          QueueTerms terms) {
+  if (count == 0) co_return PoppedElements{};
   QueueCall call(*this, elements, count, terms);
   if (call.images == nullptr) co_return PoppedElements{{Status::no_memory}};
   Announcement mine(checker.get(), spec.host, {call.pushes ? 0U : 1U, terms.promise},
@@ -344,8 +346,8 @@ Status Reservation::Gate::now() const noexcept {
   if (reservation->holder == nullptr) return Status::abandoned;
   if (const Status fault = SiteGate::now(); fault != Status::ok) return fault;
   if (reservation->holder->call.patience.is_over()) return Status::timed_out;
-  const QueueState& queue = reservation->queue;
-  return queue.host_waits || queue.collecting ? Status::under_way : Status::ok;
+  const QueueState& its_queue = reservation->queue;
+  return its_queue.host_waits || its_queue.collecting ? Status::under_way : Status::ok;
 }
 
 void Reservation::Gate::posted() const noexcept {

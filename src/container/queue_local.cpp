@@ -130,7 +130,7 @@ std::byte* QueueState::mapped(const QueueTerms& terms) const noexcept {
   const bool by_message =
       (terms.style != Style::automatic ? terms.style : spec.style) == Style::message ||
       spec.style == Style::message;
-  if (by_message || !coherent || site.fault(spec.host) != Status::ok) return nullptr;
+  if (by_message || !coherent) return nullptr;
   const std::span<std::byte> there = hub.fabric.reach(spec.host, site.region());
   return there.size() >= bytes_of(spec, true) ? there.data() : nullptr;
 }
@@ -155,24 +155,26 @@ std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::
   const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   if (tail + count > head + spec.capacity) return QueueOutcome{Status::full};
   if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail) return {};
-  for (std::uint32_t i = 0; i < count; ++i) {
+  std::byte* slot = queue + offset_of(tail);
+  for (std::uint32_t i = 0; i < count; ++i, slot = next(queue, slot)) {
     encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
-    memory::place(queue + offset_of(tail + i), image.data(), image.size());
+    memory::place(slot, image.data(), shape.slot_bytes);
   }
   return QueueOutcome{Status::ok, count};
 }
 
 std::optional<QueueOutcome> QueueState::local_pop(std::byte* queue, std::byte* to,
                                                   std::uint32_t most) noexcept {
-  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   std::uint32_t count = 0;
-  while (count < most) {
-    memory::fetch(image.data(), queue + offset_of(head + count), image.size());
+  for (std::byte* slot = queue + offset_of(head); count < most; slot = next(queue, slot)) {
+    memory::fetch(image.data(), slot, shape.slot_bytes);
     const std::uint64_t stamp = head + count + 1;
     if (!is_whole(shape, image.data())) break;
     if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
-      static_cast<void>(memory::compare_swap(queue + kHeadOffset, head, head + 1));
-      return local_pop(queue, to, most);
+      if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head) return {};
+      ++head;
+      continue;
     }
     if (word_at(image.data()) != stamp) break;
     decode(shape, image.data(), 0, spec.element_bytes,

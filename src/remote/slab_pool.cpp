@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
+#include "assert.hpp"
 #include "remote/slab_pool_state.hpp"
 
 /// Allocating in slabs, and taking them.
@@ -16,7 +18,16 @@ namespace dunlin::remote {
 namespace {
 
 /// Slabs that are searched for freed blocks before a new one is taken, if there may be one.
-constexpr std::uint32_t kSlabsSearched = 4;
+constexpr std::size_t kSlabsSearched = 4;
+constexpr std::uint32_t kHoldersRead = 16;
+
+/// Tells how many operations of a batch the fabric has taken.
+struct CountingGate : AnyTime {
+  std::uint32_t* count;
+  void accepted(std::size_t operations) const noexcept {
+    *count = static_cast<std::uint32_t>(operations);
+  }
+};
 
 }  // namespace
 
@@ -24,7 +35,8 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
     : progress(its_progress),
       fabric(its_progress.fabric()),
       options(std::move(its_options)),
-      homes(progress.size()) {
+      silent(its_progress.capacity()),
+      protocols(its_progress) {
   options.homes = std::max(options.homes, progress.size());
   const std::vector<std::size_t>& sizes = options.block_bytes;
   bool sound = !sizes.empty() && sizes.size() <= kBitsPerWord && options.slab_bytes > 0 &&
@@ -47,23 +59,36 @@ SlabPool::State::State(Progress& its_progress, SlabPoolOptions its_options)
                             .bytes = std::max(own_slabs * stride(), header_bytes),
                             .layout_hash = layout});
   // No member may take a line without a slab behind it.
-  if (own_slabs == 0)
-    memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data()),
-                  holder_word(fabric.rank(), 0));
+  if (own_slabs == 0) memory::store(own_word_at(0), holder_word(fabric.rank(), 0));
   withhold_now();
-  for (Home& home : homes) open(home);
-  while (own_slabs > 0 && homes.size() <= fabric.rank()) open(homes.emplace_back());
+  const Rank last = std::max(progress.size() - 1, own_slabs > 0 ? fabric.rank() : 0);
+  bool begun =
+      open(last) != nullptr && protocols.start(adopt_orphans()) && protocols.start(keep_to_limit());
+  if (!options.makes_room)
+    begun = begun && protocols.start(give_back_requested()) && protocols.start(answer_wants());
+  if (!begun) throw std::bad_alloc();
   fabric.announce(region);
 }
 
-void SlabPool::State::open(Home& home) const {
-  const std::size_t sizes = options.block_bytes.size();
-  home.hints.resize(sizes);
-  home.with_free.resize(sizes);
-  home.of_class.resize(sizes);
-  home.turn.resize(sizes);
-  home.words.resize(2 * words);
-  home.bits.resize(words);
+SlabPool::State::Home::Home(State& pool, Rank home)
+    : rank(home),
+      classes(pool.options.block_bytes.size()),
+      words(2 * pool.words),
+      protocols(pool.progress) {
+  if (!protocols.start(pool.find_room(*this)) ||
+      (pool.options.makes_room && !protocols.start(pool.give_back_withdrawn(*this))))
+    throw std::bad_alloc();
+}
+
+SlabPool::State::Home* SlabPool::State::open(Rank rank) noexcept {
+  if (rank >= options.homes) return nullptr;
+  try {
+    while (homes.size() <= rank)
+      homes.push_back(std::make_unique<Home>(*this, static_cast<Rank>(homes.size())));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  return homes[rank].get();
 }
 
 SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
@@ -71,27 +96,30 @@ SlabPool::SlabPool(Progress& progress, SlabPoolOptions options)
   progress.add(*this);
 }
 
-SlabPool::~SlabPool() {
-  state_->progress.remove(*this);
-  for (State::Home& home : state_->homes) state_->fabric.abandon(home.done);
-  state_->fabric.abandon(state_->returning.done);
+SlabPool::~SlabPool() { state_->progress.remove(*this); }
+
+std::size_t SlabPool::poll_part() {
+  std::size_t done = state_->protocols.advance();
+  for (const auto& home : state_->homes) done += home->protocols.advance();
+  return done;
 }
 
 // --- allocating in slabs that this process holds -------------------------------------------------
 
-std::optional<SlabBlock> SlabPool::State::from(Rank rank, Home& home,
-                                               std::uint32_t size_class) noexcept {
-  std::vector<std::uint32_t>& places = home.with_free[size_class];
-  if (places.empty()) return std::nullopt;
-  Slab& slab = home.slabs[places.back()];
+std::optional<SlabBlock> SlabPool::State::from(Home& home, std::uint32_t size_class) noexcept {
+  ClassSlabs& of = home.classes[size_class];
+  if (of.with_free.empty()) return std::nullopt;
+  const SlabAt slab = of.with_free.begin();
+  DUNLIN_ASSERT(!slab->is_withdrawn, "REM-16: nothing is allocated in a slab that is withdrawn");
   std::size_t word = 0;
-  while (slab.free[word] == 0) ++word;
+  while (slab->free[word] == 0) ++word;
   const std::size_t number =
-      word * kBitsPerWord + static_cast<std::size_t>(std::countr_zero(slab.free[word]));
-  slab.free[word] &= slab.free[word] - 1;
-  if (--slab.free_blocks == 0) places.pop_back();
-  return SlabBlock{rank, size_class,
-                   slab.index * stride() + header_bytes + number * options.block_bytes[size_class]};
+      word * kBitsPerWord + static_cast<std::size_t>(std::countr_zero(slab->free[word]));
+  slab->free[word] &= slab->free[word] - 1;
+  if (--slab->free_blocks == 0) of.others.splice(of.others.end(), of.with_free, slab);
+  return SlabBlock{
+      home.rank, size_class,
+      slab->index * stride() + header_bytes + number * options.block_bytes[size_class]};
 }
 
 std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexcept {
@@ -101,30 +129,29 @@ std::optional<SlabBlock> SlabPool::allocate(Rank rank, std::size_t bytes) noexce
 
 std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_class) noexcept {
   State& state = *state_;
-  if (rank >= state.options.homes) return std::nullopt;
-  while (state.homes.size() <= rank) state.open(state.homes.emplace_back());
-  State::Home& home = state.homes[rank];
-  if (auto block = state.from(rank, home, size_class)) return block;
+  State::Home* home = state.home_of(rank);
+  if (home == nullptr) home = state.open(rank);
+  if (home == nullptr) return std::nullopt;
+  if (auto block = state.from(*home, size_class)) return block;
   const std::uint64_t bit = std::uint64_t{1} << size_class;
-  if (home.is_exhausted && home.hints[size_class].empty()) {
-    home.full |= bit;
+  if (home->is_exhausted && home->classes[size_class].hints.empty()) {
+    home->full |= bit;
     return std::nullopt;
   }
-  home.full &= ~bit;
-  if (home.wanted != kNoClass) return std::nullopt;  // under way
-  home.wanted = size_class;
-  home.searched = 0;
-  home.no_slabs = false;
+  home->full &= ~bit;
+  if (home->wanted != kNoClass) return std::nullopt;  // find_room() is busy
+  home->wanted = size_class;
   state.fabric.wake_at(state.fabric.now_ns());
   return std::nullopt;
 }
 
 std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) noexcept {
   State& state = *state_;
+  State::Home* const home = state.home_of(rank);
   const auto size_class = class_of(bytes);
-  if (rank >= state.homes.size() || !size_class) return std::nullopt;
+  if (home == nullptr || !size_class) return std::nullopt;
   for (std::uint32_t i = *size_class; i < state.options.block_bytes.size(); ++i)
-    if (auto block = state.from(rank, state.homes[rank], i)) return block;
+    if (auto block = state.from(*home, i)) return block;
   return std::nullopt;
 }
 
@@ -132,25 +159,42 @@ bool SlabPool::full(Rank home, std::size_t bytes) const noexcept {
   const auto size_class = class_of(bytes);
   return !size_class || full_class(home, *size_class);
 }
-bool SlabPool::full_class(Rank home, std::uint32_t size_class) const noexcept {
-  return home < state_->homes.size() && (state_->homes[home].full >> size_class & 1) != 0;
+bool SlabPool::full_class(Rank rank, std::uint32_t size_class) const noexcept {
+  const State::Home* const home = state_->home_of(rank);
+  return home != nullptr && (home->full >> size_class & 1) != 0;
 }
 
-void SlabPool::State::give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits) {
-  Slab& slab = home.slabs[place];
+std::optional<SlabPool::State::SlabAt> SlabPool::State::find(Home& home,
+                                                             std::uint32_t slab) const noexcept {
+  for (ClassSlabs& of : home.classes)
+    for (SlabList* const list : {&of.with_free, &of.others}) {
+      const SlabAt found = std::find_if(list->begin(), list->end(),
+                                        [&](const Slab& one) { return one.index == slab; });
+      if (found != list->end()) return found;
+    }
+  return std::nullopt;
+}
+
+/// Makes blocks free, unless they are.
+void SlabPool::State::give(Home& home, SlabAt slab, std::size_t word, std::uint64_t bits) noexcept {
+  bits &= ~slab->free[word];
   if (bits == 0) return;
-  if (slab.free_blocks == 0 && !slab.is_withdrawn) home.with_free[slab.size_class].push_back(place);
-  slab.free[word] |= bits;
-  slab.free_blocks += static_cast<std::uint32_t>(std::popcount(bits));
+  ClassSlabs& of = home.classes[slab->size_class];
+  if (slab->free_blocks == 0 && !slab->is_withdrawn)
+    of.with_free.splice(of.with_free.begin(), of.others, slab);
+  slab->free[word] |= bits;
+  slab->free_blocks += static_cast<std::uint32_t>(std::popcount(bits));
 }
 
 void SlabPool::cancel(SlabBlock block) noexcept {
-  State::Home& home = state_->homes.at(block.home);
-  const std::size_t number = state_->number_of(block);
-  for (const std::uint32_t place : home.of_class[block.size_class])
-    if (home.slabs[place].index == block.offset / state_->stride())
-      return state_->give(home, place, number / kBitsPerWord,
-                          std::uint64_t{1} << number % kBitsPerWord);
+  State& state = *state_;
+  State::Home& home = *state.homes.at(block.home);
+  const auto slab = state.find(home, slab_of(block.offset));
+  if (!slab) return;
+  const std::size_t number = state.number_of(block), word = number / kBitsPerWord;
+  const std::uint64_t bit = std::uint64_t{1} << number % kBitsPerWord;
+  DUNLIN_ASSERT(((*slab)->free[word] & bit) == 0, "REM-14: a block is allocated by one, once");
+  state.give(home, *slab, word, bit);
 }
 
 Operation SlabPool::link(SlabBlock block) const noexcept { return state_->add(block, false); }
@@ -179,308 +223,203 @@ bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class) const no
 
 PoolUse SlabPool::use() const noexcept {
   const State& state = *state_;
+  const SlabPoolOptions& options = state.options;
   PoolUse use;
-  for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
-    const std::uint64_t holder = state.own_word(i, 0);
-    const std::uint64_t size_class = (holder >> 16) - 1;
-    if (holder == withheld_word(state.fabric.rank())) continue;
-    use.bytes += state.options.slab_bytes;
-    if (size_class >= state.options.block_bytes.size()) {
-      use.largest_free = state.options.slab_bytes;
-      continue;
-    }
-    use.held += state.options.slab_bytes;
+  for (std::uint32_t slab = 0; slab < state.own_slabs; ++slab) {
+    const SlabHolder by = holder(slab);
+    if (by.is_withheld) continue;
+    use.bytes += options.slab_bytes;
+    if (by.is_held) use.held += options.slab_bytes;
     std::size_t blocks = 0;
-    for (std::size_t word = 0; word < state.words; ++word)
-      blocks += static_cast<std::size_t>(
-          std::popcount(state.own_word(i, 1 + word) & ~state.own_word(i, 1 + state.words + word)));
+    for (std::size_t word = 0; by.is_held && word < state.words; ++word)
+      blocks += static_cast<std::size_t>(std::popcount(state.live(slab, word)));
     use.blocks += blocks;
-    use.used += blocks * state.options.block_bytes[size_class];
-    if (blocks < state.blocks(static_cast<std::uint32_t>(size_class)))
-      use.largest_free = std::max(use.largest_free, state.options.block_bytes[size_class]);
+    use.used += blocks * options.block_bytes[by.size_class];
+    if (!by.is_held || blocks < state.blocks(by.size_class))
+      use.largest_free = std::max(
+          use.largest_free, by.is_held ? options.block_bytes[by.size_class] : options.slab_bytes);
   }
   return use;
 }
 
 // --- getting slabs -------------------------------------------------------------------------------
 
-/// In each home's memory one step is under way.
-std::size_t SlabPool::poll_part() {
-  std::size_t done = state_->answer_request();
-  for (Rank rank = 0; rank < state_->homes.size(); ++rank) {
-    State::Home& home = state_->homes[rank];
-    while (home.done.finished()) {
-      if (std::exchange(home.posted_step, false)) state_->end_step(home);
-      if (!state_->begin_step(rank, home)) break;
-      ++done;
+/// Runs as long as the pool.
+Protocol<Status> SlabPool::State::find_room(Home& home) {
+  for (;;) {
+    co_await Until([&home] { return home.wanted != kNoClass; });
+    const Status found = co_await search(home, home.wanted);
+    if (found != Status::ok) home.full |= std::uint64_t{1} << home.wanted;
+    home.wanted = kNoClass;
+    home.asks_until_ns = 0;
+  }
+}
+
+/// Looks for a block where allocate() finds it then; `no_room` if there is none. What the home has
+/// found when it was asked others may have taken: then it is asked again.
+Protocol<Status> SlabPool::State::search(Home& home, std::uint32_t size_class) {
+  ClassSlabs& of = home.classes[size_class];
+  Status asked = Status::ok;
+  while (asked == Status::ok || asked == Status::no_room) {
+    Status found = Status::no_room;
+    while (found == Status::no_room && !of.hints.empty())
+      found = co_await follow_hint(home, size_class);
+    if (found != Status::no_room || home.is_exhausted) co_return found;
+    found = co_await collect_some(home, of, kSlabsSearched);
+    if (found == Status::no_room) found = co_await take_any(home, size_class);
+    if (found == Status::no_room && home.is_exhausted) continue;  // perhaps there are hints now
+    if (found == Status::no_room) found = co_await collect_some(home, of, SIZE_MAX);
+    if (found != Status::no_room || asked == Status::no_room) co_return found;
+    asked = co_await ask(home);
+  }
+  co_return asked;
+}
+
+/// Collects in the slabs that were not searched for longest, until there is a free block.
+Protocol<Status> SlabPool::State::collect_some(Home& home, ClassSlabs& of, std::size_t most) {
+  co_await may_collect(home);
+  const Turn turn(home);
+  for (std::size_t i = std::min(most, of.others.size()); i > 0 && !of.others.empty(); --i) {
+    const SlabAt slab = of.others.begin();
+    of.others.splice(of.others.end(), of.others, slab);
+    if (slab->is_withdrawn) continue;
+    const Status collected = co_await collect(home, slab);
+    if (collected != Status::ok || slab->free_blocks > 0) co_return collected;
+  }
+  co_return Status::no_room;
+}
+
+/// Makes the blocks free that were freed in a slab: takes their bits away, those of `linked` first,
+/// because a block that is not linked is not freed.
+Protocol<Status> SlabPool::State::collect(Home& home, SlabAt slab) {
+  DUNLIN_ASSERT(home.is_collecting, "REM-14: each freed block is collected once");
+  const std::uint64_t maps = slab->index * stride() + kWordBytes;
+  Status status = co_await post(
+      fabric, read(home.rank, region.id(), maps, home.words.data(), 2 * words * kWordBytes));
+  const auto bits = [&](std::size_t word) { return home.words[word] & home.words[words + word]; };
+  for (std::size_t i = 0; i < 2 * words && status == Status::ok; ++i)
+    if (const std::uint64_t taken = bits(i % words); taken != 0)
+      status = co_await post(
+          fabric, fetch_add(home.rank, region.id(), maps + i * kWordBytes, 0 - taken, nullptr));
+  for (std::size_t word = 0; word < words && status == Status::ok; ++word)
+    give(home, slab, word, bits(word));
+  co_return status;
+}
+
+/// Takes the next slab without a holder. If there is none, the search begins at the first slab when
+/// it begins again.
+Protocol<Status> SlabPool::State::take_any(Home& home, std::uint32_t size_class) {
+  while (home.next < home.end) {
+    const std::uint32_t first = home.next, count = std::min(kHoldersRead, home.end - first);
+    std::array<std::uint64_t, kHoldersRead> holders{};
+    std::uint32_t accepted = 0;
+    Batch<kHoldersRead, CountingGate> reads(fabric, CountingGate{{}, &accepted});
+    for (std::uint32_t i = 0; i < count; ++i)
+      reads.add(read(home.rank, region.id(), (first + i) * stride(), &holders[i], kWordBytes));
+    home.next = first + count;
+    Status status = co_await reads;
+    const auto free = static_cast<std::uint32_t>(
+        std::find(holders.begin(), holders.begin() + count, 0) - holders.begin());
+    if (status == Status::out_of_range) {
+      home.end = first + accepted;  // for ever: a region keeps its size
+      home.next = std::min(home.next, first);
+    } else if (status == Status::ok && free < count) {
+      home.next = std::min(home.next, first + free + 1);
+      status = co_await take(home, size_class, first + free);
+      if (status != Status::no_room) co_return status;
+    } else if (status != Status::ok) {
+      co_return status;
     }
   }
-  return done + state_->answer_wants();
+  home.next = 0;
+  home.is_exhausted = home.is_exhausted || options.makes_room;
+  co_return Status::no_room;
 }
 
-Refusal SlabPool::State::post(Home& home, const Operation& operation) noexcept {
-  home.done.reset();
-  const Refusal refusal = fabric.post(operation.notify(home.done, Notify::remotely)).refusal;
-  home.posted_step = refusal == Refusal::none;
-  return refusal;
+/// Takes the slab if it has no holder. A hint may lead to what is no slab.
+Protocol<Status> SlabPool::State::take(Home& home, std::uint32_t size_class, std::uint32_t slab) {
+  SlabList taken = whole_slab(slab, size_class);  // so that it needs no memory once it is held
+  std::uint64_t before = 0;
+  const Status swapped =
+      co_await swap_holder(home.rank, slab, 0, holder_word(fabric.rank(), size_class), before);
+  if (swapped == Status::out_of_range || before != 0) co_return Status::no_room;
+  if (swapped != Status::ok || progress.is_gone(home.rank)) co_return Status::lost;
+  SlabList& with_free = home.classes[size_class].with_free;
+  with_free.splice(with_free.begin(), taken);
+  co_return Status::ok;
 }
 
-void SlabPool::State::satisfied(Home& home) noexcept {
-  home.wanted = kNoClass;
-  home.ticket = home.asked_at_ns = 0;
-  home.has_nothing = false;
-}
-
-/// Returns whether it posted anything.
-bool SlabPool::State::begin_step(Rank rank, Home& home) noexcept {
-  using Doing = Home::Doing;
-  if (home.doing == Doing::clear) return begin_clear(rank, home);
-  if (home.doing == Doing::try_take) {
-    const Refusal refusal =
-        post(home, compare_swap(rank, region.id(), home.taking * stride(), 0,
-                                holder_word(fabric.rank(), home.wanted), &home.before));
-    if (refusal == Refusal::out_of_bounds) {  // a hint to what is no slab
-      home.doing = Doing::nothing;
-      home.taking = 0;
-      return begin_step(rank, home);
-    }
-    if (refusal != Refusal::none) return false;
-    home.doing = Doing::take;
-    return true;
-  }
-  if (home.doing == Doing::try_release) return begin_release(rank, home);
-  if (rank == fabric.rank() && !orphans.empty()) {
-    const Orphan& orphan = orphans.back();
-    const std::uint64_t mine = (orphan.holder & ~std::uint64_t{0xffff}) | (rank + 1);
-    if (post(home, compare_swap(rank, region.id(), orphan.slab * stride(), orphan.holder, mine,
-                                &home.before)) != Refusal::none)
-      return false;
-    home.doing = Doing::adopt;
-    return true;
-  }
-  if (!home.to_drain.empty()) return begin_drain(rank, home);
-  if (rank == fabric.rank() && looks_for_withheld && begin_withholding(home)) return true;
-  if (home.wanted == kNoClass) return false;
-  if (!home.hints[home.wanted].empty()) return begin_hint(rank, home);
-  if (home.is_exhausted) {
-    home.full |= std::uint64_t{1} << home.wanted;
-    satisfied(home);
-    return false;
-  }
-  if (home.ticket != 0) return begin_await(rank, home);
-  const std::vector<std::uint32_t>& held = home.of_class[home.wanted];
-  const std::size_t most =
-      home.no_slabs ? held.size() : std::min<std::size_t>(held.size(), kSlabsSearched);
-  if (home.searched < most) {
-    home.place = held[home.turn[home.wanted] % held.size()];
-    return begin_look(rank, home);
-  }
-  if (!home.no_slabs) return begin_scan(rank, home);
-  if (may_ask(home)) return begin_ask(rank, home);
-  home.full |= std::uint64_t{1} << home.wanted;
-  satisfied(home);
-  return false;
-}
-
-bool SlabPool::State::begin_look(Rank rank, Home& home) noexcept {
-  const std::uint64_t at = home.slabs[home.place].index * stride() + kWordBytes;
-  if (post(home, read(rank, region.id(), at, home.words.data(), 2 * words * kWordBytes)) !=
-      Refusal::none)
-    return false;
-  home.doing = Home::Doing::look;
-  return true;
-}
-
-/// `linked` first: a block that is not linked is not freed.
-bool SlabPool::State::begin_clear(Rank rank, Home& home) noexcept {
-  const std::uint64_t header = home.slabs[home.place].index * stride();
-  const auto bits = [&] {
-    return home.bits[home.posted < words ? home.posted : home.posted - words];
-  };
-  while (home.posted < 2 * words && bits() == 0) ++home.posted;
-  if (home.posted == 2 * words) {  // what was left has no bits
-    home.doing = Home::Doing::nothing;
-    for (std::size_t word = 0; word < words; ++word) give(home, home.place, word, home.bits[word]);
-    if (!home.is_draining) {
-      satisfied(home);
-      return false;
-    }
-    drained(home);
-    return begin_step(rank, home);
-  }
-  return post(home, fetch_add(rank, region.id(), header + (1 + home.posted) * kWordBytes,
-                              0 - bits(), nullptr)) == Refusal::none;
-}
-
-/// The holders of the next slabs; then the first slab without a holder is tried.
-bool SlabPool::State::begin_scan(Rank rank, Home& home) noexcept {
-  home.done.reset();
-  home.reading = 0;
-  Refusal refusal = Refusal::none;
-  while (home.reading < kHoldersRead) {
-    const Operation look = read(rank, region.id(), (home.taking + home.reading) * stride(),
-                                &home.holders[home.reading], kWordBytes)
-                               .notify(home.done);
-    refusal = fabric.post(look).refusal;
-    if (refusal != Refusal::none) break;
-    ++home.reading;
-  }
-  if (home.reading == 0) {
-    if (refusal == Refusal::out_of_bounds) {
-      no_more_slabs(home);
-      return begin_step(rank, home);
-    }
-    return false;
-  }
-  home.doing = Home::Doing::scan;
-  home.posted_step = true;
-  return true;
-}
-
-void SlabPool::State::no_more_slabs(Home& home) noexcept {
-  home.no_slabs = true;
-  home.is_exhausted = options.makes_room;
-  home.searched = 0;
-  home.taking = 0;
-}
-
-void SlabPool::State::all_free(Slab& slab) const {
-  const std::size_t count = blocks(slab.size_class);
-  slab.free.assign(words, 0);
-  slab.free_blocks = static_cast<std::uint32_t>(count);
-  for (std::size_t number = 0; number < count; ++number)
+SlabPool::State::SlabList SlabPool::State::whole_slab(std::uint32_t index,
+                                                      std::uint32_t size_class) const {
+  SlabList whole(1);
+  Slab& slab = whole.front();
+  slab.index = index;
+  slab.size_class = size_class;
+  slab.free_blocks = static_cast<std::uint32_t>(blocks(size_class));
+  slab.free.resize(words);
+  for (std::size_t number = 0; number < slab.free_blocks; ++number)
     slab.free[number / kBitsPerWord] |= std::uint64_t{1} << number % kBitsPerWord;
+  return whole;
 }
 
-/// Holds it without free blocks; its place.
-std::uint32_t SlabPool::State::hold(Home& home, std::uint32_t index, std::uint32_t size_class) {
-  if (home.vacant.empty()) {
-    home.vacant.push_back(static_cast<std::uint32_t>(home.slabs.size()));
-    home.slabs.emplace_back();
-  }
-  const std::uint32_t place = home.vacant.back();
-  home.vacant.pop_back();
-  home.slabs[place] = {.index = index, .size_class = size_class, .free = {}};
-  home.slabs[place].free.resize(words);
-  home.of_class[size_class].push_back(place);
-  return place;
-}
+// --- members that are gone (REM-15) --------------------------------------------------------------
 
-void SlabPool::State::end_step(Home& home) {
-  using Doing = Home::Doing;
-  const Doing doing = std::exchange(home.doing, Doing::nothing);
-  if (home.done.failed()) {
-    home.done.reset();
-    if (std::exchange(home.is_draining, false) && !options.makes_room) keep(home, home.place);
-    if (home.wanted != kNoClass) home.full |= std::uint64_t{1} << home.wanted;
-    return satisfied(home);
-  }
-  switch (doing) {
-    case Doing::look: {
-      std::uint64_t any = 0;
-      for (std::size_t word = 0; word < words; ++word)
-        any |= home.bits[word] = home.words[word] & home.words[words + word];
-      home.posted = 0;
-      if (any != 0) home.doing = Doing::clear;
-      if (home.is_draining) return any != 0 ? void() : drained(home);
-      ++home.turn[home.wanted];
-      ++home.searched;
-      return;
-    }
-    case Doing::clear:
-      ++home.posted;
-      home.doing = Doing::clear;
-      return;
-    case Doing::scan:
-      for (std::size_t i = 0; i < home.reading; ++i)
-        if (home.holders[i] == 0) {
-          home.taking += static_cast<std::uint32_t>(i);
-          home.doing = Doing::try_take;
-          return;
-        }
-      home.taking += static_cast<std::uint32_t>(home.reading);
-      return;
-    case Doing::take:
-      if (home.before == 0) {
-        const std::uint32_t place = hold(home, home.taking, home.wanted);
-        all_free(home.slabs[place]);
-        home.with_free[home.wanted].push_back(place);
-        satisfied(home);
-      }
-      ++home.taking;
-      return;
-    case Doing::adopt:
-      return adopt(home);
-    case Doing::release:
-      return released(home);
-    case Doing::withhold:
-      return withheld_one(home);
-    case Doing::ask:
-      home.ticket = home.before + 1;
-      return;
-    case Doing::await:
-      return answered(home);
-    case Doing::try_release:
-    case Doing::try_take:
-    case Doing::nothing:
-      return;
-  }
-}
-
-void SlabPool::State::adopt(Home& home) {
-  const Orphan orphan = orphans.back();
-  orphans.pop_back();
-  const std::uint64_t size_class = (orphan.holder >> 16) - 1;
-  if (home.before != orphan.holder || size_class >= options.block_bytes.size()) return;
-  home.place = hold(home, orphan.slab, static_cast<std::uint32_t>(size_class));
-  Slab whole = home.slabs[home.place];
-  all_free(whole);
-  for (std::size_t word = 0; word < words; ++word) {
-    const std::uint64_t linked = own_word(orphan.slab, 1 + word);
-    // Its holder may have died between taking away the one bit and the other.
-    home.bits[word] = own_word(orphan.slab, 1 + words + word) & ~linked;
-    give(home, home.place, word, whole.free[word] & ~linked & ~home.bits[word]);
-  }
-  home.posted = words;
-  home.doing = Home::Doing::clear;
-}
-
-/// REM-15. A holder that is gone links nothing any more (REM-13), so blocks that it has not linked
-/// by now are free.
+/// Nothing is allocated any more at a home that is gone, and what a protocol does there is `lost`.
 void SlabPool::members_changed() {
   State& state = *state_;
-  State::Return& returning = state.returning;
-  if (returning.doing != State::Return::Doing::nothing &&
-      !state.progress.contains(returning.rank())) {
-    state.fabric.abandon(returning.done);
-    returning.done.reset();
-    returning.doing = State::Return::Doing::nothing;
-    state.is_uncertain = true;  // the slab becomes this member's
+  state.has_orphans = state.own_slabs > 0;
+  for (const auto& home : state.homes) {
+    if (!state.progress.is_gone(home->rank)) continue;
+    home->full = UINT64_MAX;
+    home->is_exhausted = true;
+    for (State::ClassSlabs& of : home->classes) {
+      of.hints.clear();
+      of.others.splice(of.others.end(), of.with_free);
+      for (State::Slab& slab : of.others) slab.is_withdrawn = true;
+    }
   }
-  for (Rank rank = 0; rank < state.homes.size(); ++rank) {
-    if (!state.progress.is_gone(rank)) continue;
-    State::Home& home = state.homes[rank];
-    state.fabric.abandon(home.done);
-    home.doing = State::Home::Doing::nothing;
-    home.posted_step = false;
-    state.satisfied(home);
-    home.full = UINT64_MAX;
-    home.is_draining = false;
-    home.slabs.clear();
-    home.vacant.clear();
-    home.to_drain.clear();
-    for (auto& hints : home.hints) hints.clear();
-    for (auto& places : home.with_free) places.clear();
-    for (auto& places : home.of_class) places.clear();
+}
+
+/// Runs as long as the pool.
+Protocol<Status> SlabPool::State::adopt_orphans() {
+  for (;;) {
+    co_await Until([this] { return has_orphans; });
+    has_orphans = false;
+    for (std::uint32_t slab = 0; slab < own_slabs; ++slab) {
+      if (own_word(slab, 0) == 0 || !progress.is_gone(rank_in(own_word(slab, 0)))) continue;
+      const Status adopted = co_await adopt(slab);
+      if (adopted == Status::no_memory) has_orphans = true;
+    }
+    if (has_orphans) co_await UntilTime(fabric, fabric.now_ns() + kLongestPauseNs);
   }
-  for (std::uint32_t i = 0; i < state.own_slabs; ++i) {
-    const State::Orphan orphan{i, state.own_word(i, 0)};
-    if (orphan.holder == 0 ||
-        !state.progress.is_gone(static_cast<Rank>((orphan.holder & 0xffff) - 1)))
-      continue;
-    if (std::find(state.orphans.begin(), state.orphans.end(), orphan) == state.orphans.end())
-      state.orphans.insert(state.orphans.begin(), orphan);
+}
+
+/// Takes over a slab of a holder that is gone. It links nothing any more (REM-13), so blocks that
+/// it has not linked by now are free.
+Protocol<Status> SlabPool::State::adopt(std::uint32_t index) {
+  const std::uint64_t holder = own_word(index, 0), size_class = (holder >> 16) - 1;
+  DUNLIN_ASSERT(progress.is_gone(rank_in(holder)), "REM-15: its holder is gone");
+  if (size_class >= options.block_bytes.size()) co_return Status::out_of_range;
+  SlabList adopted = whole_slab(index, static_cast<std::uint32_t>(size_class));
+  Slab& slab = adopted.front();
+  std::uint64_t before = 0;
+  Status status = co_await swap_holder(fabric.rank(), index, holder,
+                                       holder_word(fabric.rank(), slab.size_class), before);
+  if (status != Status::ok || before != holder) co_return Status::lost;
+  slab.free_blocks = 0;
+  for (std::size_t word = 0; word < words; ++word) {
+    slab.free[word] &= ~linked(index, word);
+    slab.free_blocks += static_cast<std::uint32_t>(std::popcount(slab.free[word]));
+    // Its holder may have died between taking away the one bit and the other.
+    const std::uint64_t left = freed(index, word) & ~linked(index, word);
+    const std::uint64_t at = index * stride() + (1 + words + word) * kWordBytes;
+    if (left != 0)
+      status = co_await post(fabric, fetch_add(fabric.rank(), region.id(), at, 0 - left, nullptr));
   }
+  ClassSlabs& of = homes[fabric.rank()]->classes[slab.size_class];
+  SlabList& list = slab.free_blocks > 0 ? of.with_free : of.others;
+  list.splice(list.end(), adopted);
+  co_return status;
 }
 
 }  // namespace dunlin::remote

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include <dunlin/remote/slab_pool.hpp>
 
 #include "fabric/backoff.hpp"
+#include "remote/control_channel.hpp"
 
 /// The state that slab_pool.cpp (allocation), slab_withdrawal.cpp (slabs that are given back) and
 /// slab_return.cpp (homes that ask for them) share.
@@ -30,11 +32,21 @@
 /// 0 says that it has found nothing. A home that asks for an empty slab back puts a request into
 /// the word of the slab's holder, by compare-and-swap. The holder sets it to 0 once it has given
 /// the slab back, or keeps it because a block there is allocated.
+///
+/// A pool needs no thread and no message for this: detached protocols begin with the pool, or with
+/// the first use of a home, and go on in poll_part().
+///
+///     find_room()            for each home: gets what allocate() has not found
+///     give_back_withdrawn()  for each home, in a pool that makes room: gives slabs back
+///     give_back_requested()  the same at the request of homes, in another pool
+///     answer_wants()         at a home, in another pool: looks for room
+///     adopt_orphans()        at a home: takes over slabs of members that are gone
+///     keep_to_limit()        at a home: withholds slabs
 namespace dunlin::remote {
 
 inline constexpr std::uint32_t kNoClass = UINT32_MAX;
+inline constexpr std::uint32_t kNoSlab = UINT32_MAX;
 inline constexpr std::size_t kBitsPerWord = 64;
-inline constexpr std::uint32_t kHoldersRead = 16;
 inline constexpr std::size_t kWantWords = 3;  // wants, answer, request
 /// Between two looks at a word of another member.
 inline constexpr std::uint64_t kShortestPauseNs = 5'000;
@@ -43,14 +55,19 @@ inline constexpr std::uint64_t kLongestPauseNs = 1'000'000;
 [[nodiscard]] constexpr std::uint64_t holder_word(Rank rank, std::uint32_t size_class) noexcept {
   return std::uint64_t{size_class + 1} << 16 | (rank + 1);
 }
-/// Of a slab that its home keeps empty: no size class.
+/// The holder of a slab that its home keeps empty: it has no size class.
 [[nodiscard]] constexpr std::uint64_t withheld_word(Rank home) noexcept { return home + 1; }
 /// A home asks for that slab of its memory.
 [[nodiscard]] constexpr std::uint64_t request_word(Rank home, std::uint32_t slab) noexcept {
   return std::uint64_t{slab} << 16 | (home + 1);
 }
+/// The member that one of these words names.
+[[nodiscard]] constexpr Rank rank_in(std::uint64_t word) noexcept {
+  return static_cast<Rank>((word & 0xffff) - 1);
+}
 
 struct SlabPool::State {
+  /// A slab that this process holds.
   struct Slab {
     std::uint32_t index = kNoSlab;
     std::uint32_t size_class = 0;
@@ -58,72 +75,38 @@ struct SlabPool::State {
     bool is_withdrawn = false;        // nothing is allocated there any more
     std::vector<std::uint64_t> free;  // a bit for each block that this process may allocate
   };
-  static constexpr std::uint32_t kNoSlab = UINT32_MAX;
-  struct Orphan {
-    std::uint32_t slab;
-    std::uint64_t holder;
-    friend bool operator==(const Orphan&, const Orphan&) = default;
+  /// Slabs move between lists without memory.
+  using SlabList = std::list<Slab>;
+  using SlabAt = SlabList::iterator;
+  /// The slabs of one size at one home.
+  struct ClassSlabs {
+    SlabList with_free;               // they have free blocks, and are not withdrawn
+    SlabList others;                  // in the order in which they are searched for freed blocks
+    std::deque<std::uint32_t> hints;  // slabs to look at next
   };
-  /// A member's memory, as this process uses it, and the one step that is under way there.
+  /// A member's memory, as this process uses it.
   struct Home {
-    enum class Doing : std::uint8_t {
-      nothing,
-      look,
-      clear,
-      scan,
-      try_take,
-      take,
-      adopt,
-      try_release,
-      release,
-      withhold,
-      ask,
-      await
-    };
-    Doing doing = Doing::nothing;
-    bool posted_step = false;                           // what is being done has been posted
-    std::uint32_t wanted = kNoClass;                    // allocate() found nothing
-    std::uint32_t searched = 0;                         // slabs, for what is wanted
-    bool no_slabs = false;                              // when it was asked last
-    std::uint64_t ticket = 0;                           // the want that it is to answer; 0: none
-    bool has_nothing = false;                           // it has said, for what is wanted
-    std::uint64_t asked_at_ns = 0;                      // for what is wanted, first; 0: not
-    std::uint64_t look_at_ns = 0;                       // at its answer, next
-    Backoff pauses{kShortestPauseNs, kLongestPauseNs};  // between two looks
-    std::uint64_t silent_until_ns = 0;                  // it has not answered: not asked before
-    std::uint64_t full = 0;                             // a bit for each class
-    std::vector<Slab> slabs;                            // that this process holds
-    std::vector<std::vector<std::uint32_t>> with_free;  // of each class, places in `slabs`
-    std::vector<std::vector<std::uint32_t>> of_class;
-    std::vector<std::size_t> turn;  // of each class: where to search next
-    std::uint32_t taking = 0;       // the slab that is tried
-    std::uint32_t place = 0;        // in `slabs`, of what is searched
-    std::uint64_t before = 0;
-    bool is_draining = false;           // what is looked at and cleared is to be given back
-    bool is_exhausted = false;          // its slabs have all been tried: it is asked for room
-    std::vector<std::uint32_t> vacant;  // places in `slabs` without a slab
-    std::vector<std::deque<std::uint32_t>> hints;  // of each class: slabs to look at next
-    std::deque<std::uint32_t> to_drain;            // slabs
-    std::vector<std::uint64_t> words;              // linked, freed
-    std::vector<std::uint64_t> bits;               // to be cleared
-    std::size_t posted = 0;
-    std::array<std::uint64_t, kHoldersRead> holders{};
-    std::size_t reading = 0;
-    Completion done;
-  };
+    Home(State& pool, Rank home);
 
-  /// An empty slab that this home asks for.
-  struct Return {
-    enum class Doing : std::uint8_t { nothing, try_ask, ask, wait, look };
-    Doing doing = Doing::nothing;
-    std::uint32_t slab = 0;
-    std::uint64_t holder = 0;  // word
-    std::uint64_t seen = 0;    // of the holder's request word
-    std::uint64_t since_ns = 0;
-    std::uint64_t look_at_ns = 0;
-    Backoff pauses{kShortestPauseNs, kLongestPauseNs};
-    Completion done;
-    [[nodiscard]] Rank rank() const noexcept { return static_cast<Rank>((holder & 0xffff) - 1); }
+    Rank rank;
+    std::uint32_t wanted = kNoClass;    // what allocate() has not found
+    std::uint64_t full = 0;             // a bit for each class
+    bool is_exhausted = false;          // only a hint can lead to room there
+    std::uint64_t asks_until_ns = 0;    // it is asked for what is wanted, until then; 0: it is not
+    std::uint64_t silent_until_ns = 0;  // it has not answered, and is not asked before
+    std::uint32_t next = 0;             // the slab that is tried next
+    std::uint32_t end = UINT32_MAX;     // it has no such slab, as far as is known
+    std::vector<ClassSlabs> classes;
+    std::deque<std::uint32_t> withdrawn;
+    bool is_collecting = false;        // a protocol has its Turn
+    std::vector<std::uint64_t> words;  // linked and freed of the slab that is collected
+    Runs protocols;
+  };
+  /// While a protocol has its turn at a home, no other one collects there or forgets a slab.
+  struct Turn {
+    explicit Turn(Home& at) noexcept : home(at) { home.is_collecting = true; }
+    ~Turn() { home.is_collecting = false; }
+    Home& home;
   };
 
   State(Progress& its_progress, SlabPoolOptions its_options);
@@ -141,62 +124,76 @@ struct SlabPool::State {
     return fetch_add(block.home, region.id(), at, std::uint64_t{1} << number % kBitsPerWord,
                      nullptr);
   }
+  [[nodiscard]] std::uint64_t& own_word_at(std::uint64_t offset) const noexcept {
+    return *reinterpret_cast<std::uint64_t*>(region.memory().data() + offset);
+  }
   [[nodiscard]] std::uint64_t own_word(std::uint32_t slab, std::size_t which) const noexcept {
-    return memory::load(*reinterpret_cast<const std::uint64_t*>(
-        region.memory().data() + slab * stride() + which * kWordBytes));
+    return memory::load(own_word_at(slab * stride() + which * kWordBytes));
+  }
+  [[nodiscard]] std::uint64_t linked(std::uint32_t slab, std::size_t word) const noexcept {
+    return own_word(slab, 1 + word);
+  }
+  [[nodiscard]] std::uint64_t freed(std::uint32_t slab, std::size_t word) const noexcept {
+    return own_word(slab, 1 + words + word);
+  }
+  [[nodiscard]] std::uint64_t live(std::uint32_t slab, std::size_t word) const noexcept {
+    return linked(slab, word) & ~freed(slab, word);
   }
   // Offsets in the first slab's header.
   [[nodiscard]] std::uint64_t wants_at() const noexcept { return (1 + 2 * words) * kWordBytes; }
   [[nodiscard]] std::uint64_t answer_at() const noexcept { return wants_at() + kWordBytes; }
   [[nodiscard]] std::uint64_t request_at() const noexcept { return wants_at() + 2 * kWordBytes; }
-  [[nodiscard]] std::uint64_t& own_word_at(std::uint64_t offset) const noexcept {
-    return *reinterpret_cast<std::uint64_t*>(region.memory().data() + offset);
-  }
   [[nodiscard]] std::uint8_t& own_mark(std::uint32_t slab, std::size_t number) const noexcept {
     return *reinterpret_cast<std::uint8_t*>(region.memory().data() + slab * stride() +
                                             (1 + 2 * words) * kWordBytes + number);
   }
-  void open(Home& home) const;
-  void all_free(Slab& slab) const;
-  std::uint32_t hold(Home& home, std::uint32_t index, std::uint32_t size_class);
-  void give(Home& home, std::uint32_t place, std::size_t word, std::uint64_t bits);
-  std::optional<SlabBlock> from(Rank rank, Home& home, std::uint32_t size_class) noexcept;
-  Refusal post(Home& home, const Operation& operation) noexcept;
-  bool begin_step(Rank rank, Home& home) noexcept;
-  bool begin_clear(Rank rank, Home& home) noexcept;
-  bool begin_scan(Rank rank, Home& home) noexcept;
-  void no_more_slabs(Home& home) noexcept;
-  void end_step(Home& home);
-  void adopt(Home& home);
-  void satisfied(Home& home) noexcept;
+  [[nodiscard]] auto swap_holder(Rank home, std::uint32_t slab, std::uint64_t from,
+                                 std::uint64_t to, std::uint64_t& before) noexcept {
+    return post(fabric, compare_swap(home, region.id(), slab * stride(), from, to, &before));
+  }
+  /// What awaits this goes on in the next poll, which is soon.
+  [[nodiscard]] NextPoll soon() noexcept {
+    fabric.wake_at(fabric.now_ns());
+    return {};
+  }
+  /// Waits for the turn of the protocol that makes a Turn then.
+  [[nodiscard]] static auto may_collect(const Home& home) noexcept {
+    return Until([&home] { return !home.is_collecting; });
+  }
+  /// Null if it is not open.
+  [[nodiscard]] Home* home_of(Rank rank) const noexcept {
+    return rank < homes.size() ? homes[rank].get() : nullptr;
+  }
+  /// Null if the rank has no memory, or there is no memory for this.
+  Home* open(Rank rank) noexcept;
+  [[nodiscard]] std::optional<SlabBlock> from(Home& home, std::uint32_t size_class) noexcept;
+  [[nodiscard]] std::optional<SlabAt> find(Home& home, std::uint32_t slab) const noexcept;
+  [[nodiscard]] SlabList whole_slab(std::uint32_t index, std::uint32_t size_class) const;
+  void give(Home& home, SlabAt slab, std::size_t word, std::uint64_t bits) noexcept;
+  Protocol<Status> find_room(Home& home);
+  Protocol<Status> search(Home& home, std::uint32_t size_class);
+  Protocol<Status> collect_some(Home& home, ClassSlabs& of, std::size_t most);
+  Protocol<Status> collect(Home& home, SlabAt slab);
+  Protocol<Status> take_any(Home& home, std::uint32_t size_class);
+  Protocol<Status> take(Home& home, std::uint32_t size_class, std::uint32_t slab);
+  Protocol<Status> adopt_orphans();
+  Protocol<Status> adopt(std::uint32_t slab);
   // slab_withdrawal.cpp
-  void stop_offering(Home& home, std::uint32_t place) noexcept;
-  [[nodiscard]] std::optional<std::uint32_t> place_of(const Home& home,
-                                                      std::uint32_t slab) const noexcept;
-  bool begin_drain(Rank rank, Home& home) noexcept;
-  void drained(Home& home) noexcept;
-  bool begin_release(Rank rank, Home& home) noexcept;
-  void released(Home& home) noexcept;
-  bool begin_hint(Rank rank, Home& home) noexcept;
+  void withdraw(Home& home, SlabAt slab) noexcept;
+  void keep(Home& home, SlabAt slab) noexcept;
+  Protocol<Status> give_back_withdrawn(Home& home);
+  Protocol<Status> drain(Home& home, std::uint32_t index);
+  Protocol<Status> follow_hint(Home& home, std::uint32_t size_class);
   void withhold_now() noexcept;
-  bool begin_withholding(Home& home) noexcept;
-  void withheld_one(const Home& home) noexcept;
-  bool begin_look(Rank rank, Home& home) noexcept;
-  void keep(Home& home, std::uint32_t place) noexcept;
+  void settle_limit() noexcept;
+  Protocol<Status> keep_to_limit();
   // slab_return.cpp
-  [[nodiscard]] bool may_ask(const Home& home) const noexcept;
-  bool begin_ask(Rank rank, Home& home) noexcept;
-  bool begin_await(Rank rank, Home& home) noexcept;
-  void answered(Home& home) noexcept;
-  std::size_t answer_request() noexcept;
-  std::size_t answer_wants() noexcept;
+  Protocol<Status> ask(Home& home);
+  Protocol<Status> give_back_requested();
   [[nodiscard]] bool is_empty(std::uint32_t slab) const noexcept;
-  std::size_t look_for_empty() noexcept;
-  void begin_return(std::uint32_t slab) noexcept;
-  std::size_t step_return() noexcept;
-  void end_return(bool is_answered) noexcept;
-  std::size_t answer(bool has_found) noexcept;
-  std::size_t take_next_back() noexcept;
+  Protocol<Status> answer_wants();
+  Protocol<Status> look_for_room();
+  Protocol<Status> ask_holder(std::uint32_t slab);
 
   Progress& progress;
   Fabric& fabric;
@@ -205,27 +202,18 @@ struct SlabPool::State {
   std::uint64_t header_bytes = 0;
   std::uint32_t own_slabs = 0;
   Region region;
-  std::deque<Home> homes;       // up to the last one in whose memory this process has allocated
-  std::vector<Orphan> orphans;  // own slabs
-  // of own slabs, which are to be kept empty
+  bool has_orphans = false;  // own slabs whose holders are gone
+  // How many own slabs are kept empty, and how many should be.
   std::uint32_t withheld = 0;
   std::uint32_t to_withhold = 0;
   bool looks_for_withheld = false;
-  // a holder: the request that it goes after
-  std::uint64_t request = 0;
-  // a home: what it answers, and the slabs that it asks for
-  std::uint64_t answered_wants = 0;
-  std::uint64_t answering = 0;     // so many wants; if as many have been answered, none
-  bool has_freed_nothing = false;  // for these, so far
-  bool is_uncertain = false;       // a holder may be dead, and the members have not agreed on it
-  bool has_got_back = false;       // a slab
-  std::uint32_t looked_at = 0;     // slabs, for these
-  std::uint64_t look_not_before_ns = 0;
-  std::vector<Rank> silent;  // holders that have not answered
-  Return returning;
+  std::vector<bool> silent;     // members that do not answer a home
   std::uint32_t next_look = 0;  // take_back_empty()
   std::vector<bool> was_empty;
   std::deque<std::uint32_t> to_take_back;
+  std::vector<std::unique_ptr<Home>>
+      homes;  // that this process has opened: those of the first ranks
+  Runs protocols;
 };
 
 }  // namespace dunlin::remote

@@ -4,6 +4,7 @@
 
 #include <dunlin/remote/slab_pool.hpp>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "remote/slab_pool_state.hpp"
 
@@ -13,126 +14,98 @@ namespace dunlin::remote {
 
 // --- a holder: gives an empty slab back (REM-16) -------------------------------------------------
 
-std::optional<std::uint32_t> SlabPool::State::place_of(const Home& home,
-                                                       std::uint32_t slab) const noexcept {
-  const auto found = std::find_if(home.slabs.begin(), home.slabs.end(),
-                                  [&](const Slab& one) { return one.index == slab; });
-  if (found == home.slabs.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(found - home.slabs.begin());
+void SlabPool::State::withdraw(Home& home, SlabAt slab) noexcept {
+  ClassSlabs& of = home.classes[slab->size_class];
+  if (slab->free_blocks > 0 && !slab->is_withdrawn)
+    of.others.splice(of.others.end(), of.with_free, slab);
+  slab->is_withdrawn = true;
 }
 
-void SlabPool::State::stop_offering(Home& home, std::uint32_t place) noexcept {
-  Slab& slab = home.slabs[place];
-  slab.is_withdrawn = true;
-  std::erase(home.with_free[slab.size_class], place);
+void SlabPool::State::keep(Home& home, SlabAt slab) noexcept {
+  if (!slab->is_withdrawn || progress.is_gone(home.rank)) return;
+  slab->is_withdrawn = false;
+  ClassSlabs& of = home.classes[slab->size_class];
+  if (slab->free_blocks > 0) of.with_free.splice(of.with_free.begin(), of.others, slab);
 }
 
 void SlabPool::withdraw(Rank rank, std::uint32_t slab) noexcept {
   State& state = *state_;
-  if (rank >= state.homes.size() || slab == State::kNoSlab) return;
-  State::Home& home = state.homes[rank];
-  const auto place = state.place_of(home, slab);
-  if (!place) return;
-  state.stop_offering(home, *place);
-  if (std::find(home.to_drain.begin(), home.to_drain.end(), slab) == home.to_drain.end())
-    home.to_drain.push_back(slab);
+  State::Home* const home = state.home_of(rank);
+  const auto held = home == nullptr ? std::nullopt : state.find(*home, slab);
+  if (!held) return;
+  state.withdraw(*home, *held);
+  if (std::find(home->withdrawn.begin(), home->withdrawn.end(), slab) == home->withdrawn.end())
+    home->withdrawn.push_back(slab);
   state.fabric.wake_at(state.fabric.now_ns());
 }
 
 void SlabPool::keep(Rank rank, std::uint32_t slab) noexcept {
-  using Doing = State::Home::Doing;
-  State& state = *state_;
-  if (rank >= state.homes.size() || slab == State::kNoSlab) return;
-  State::Home& home = state.homes[rank];
-  const auto place = state.place_of(home, slab);
-  if (!place || !home.slabs[*place].is_withdrawn) return;
-  const bool goes = home.doing == Doing::try_release || home.doing == Doing::release;
-  if (goes && home.place == *place) return;
-  state.keep(home, *place);
+  State::Home* const home = state_->home_of(rank);
+  const auto held = home == nullptr ? std::nullopt : state_->find(*home, slab);
+  if (held) state_->keep(*home, *held);
 }
 
-void SlabPool::State::keep(Home& home, std::uint32_t place) noexcept {
-  Slab& slab = home.slabs[place];
-  slab.is_withdrawn = false;
-  if (slab.free_blocks > 0) home.with_free[slab.size_class].push_back(place);
+/// Runs as long as the pool. If there is no memory for a frame, the home asks again.
+Protocol<Status> SlabPool::State::give_back_withdrawn(Home& home) {
+  for (;;) {
+    co_await Until([&home] { return !home.withdrawn.empty(); });
+    const std::uint32_t slab = home.withdrawn.front();
+    home.withdrawn.pop_front();
+    static_cast<void>(co_await drain(home, slab));
+  }
 }
 
-bool SlabPool::State::begin_drain(Rank rank, Home& home) noexcept {
-  const std::uint32_t slab = home.to_drain.front();
-  home.to_drain.pop_front();
-  const auto place = place_of(home, slab);
-  if (!place) return begin_step(rank, home);
-  home.place = *place;
-  home.is_draining = true;
-  if (begin_look(rank, home)) return true;
-  home.is_draining = false;
-  home.to_drain.push_front(slab);
-  return false;
-}
-
-/// What was freed there has come back: is that all there is? A block that is allocated and not
-/// linked yet is not.
-void SlabPool::State::drained(Home& home) noexcept {
-  home.is_draining = false;
-  home.doing = Home::Doing::nothing;
-  const Slab& slab = home.slabs[home.place];
-  bool is_whole = slab.free_blocks == blocks(slab.size_class);
+/// Gives a slab back that is withdrawn, if all its blocks are free once what was freed there is
+/// collected. A block that is allocated and not linked yet is not.
+Protocol<Status> SlabPool::State::drain(Home& home, std::uint32_t index) {
+  co_await may_collect(home);
+  const Turn turn(home);
+  const auto held = find(home, index);
+  if (!held) co_return Status::ok;
+  const Slab& slab = **held;
+  const std::uint32_t size_class = slab.size_class;
+  Status status = co_await collect(home, *held);
+  bool is_whole = slab.free_blocks == blocks(size_class);
   if (is_injected(FaultInjection::slab_is_given_back_too_early)) {
     is_whole = true;
     for (std::size_t word = 0; word < words; ++word)
       is_whole = is_whole && (home.words[word] & ~home.words[words + word]) == 0;
   }
-  if (slab.is_withdrawn && is_whole) home.doing = Home::Doing::try_release;
-  if (!is_whole && !options.makes_room) keep(home, home.place);
-}
-
-bool SlabPool::State::begin_release(Rank rank, Home& home) noexcept {
-  const Slab& slab = home.slabs[home.place];
-  if (post(home, compare_swap(rank, region.id(), slab.index * stride(),
-                              holder_word(fabric.rank(), slab.size_class), 0, &home.before)) !=
-      Refusal::none)
-    return false;
-  home.doing = Home::Doing::release;
-  return true;
-}
-
-void SlabPool::State::released(Home& home) noexcept {
-  Slab& slab = home.slabs[home.place];
-  home.taking = std::min(home.taking, slab.index);
-  std::erase(home.of_class[slab.size_class], home.place);
-  slab = {.free = {}};
-  home.vacant.push_back(home.place);
+  if (status != Status::ok || !slab.is_withdrawn || !is_whole) co_return status;
+  SlabList leaving;  // keep() does not find it there
+  leaving.splice(leaving.end(), home.classes[size_class].others, *held);
+  DUNLIN_ASSERT(!find(home, index), "REM-16: nothing is allocated there any more");
+  std::uint64_t before = 0;
+  status =
+      co_await swap_holder(home.rank, index, holder_word(fabric.rank(), size_class), 0, before);
+  home.next = std::min(home.next, index);
+  co_return status;
 }
 
 // --- a holder: looks where its home has made room ------------------------------------------------
 
 void SlabPool::hint(Rank rank, std::uint32_t size_class, std::uint32_t slab) noexcept {
-  State& state = *state_;
-  if (rank >= state.homes.size() || size_class >= state.options.block_bytes.size() ||
-      slab == State::kNoSlab)
-    return;
-  std::deque<std::uint32_t>& hints = state.homes[rank].hints[size_class];
+  State::Home* const home = state_->home_of(rank);
+  if (home == nullptr || size_class >= home->classes.size() || slab == kNoSlab) return;
+  std::deque<std::uint32_t>& hints = home->classes[size_class].hints;
   if (std::find(hints.begin(), hints.end(), slab) != hints.end()) return;
   hints.push_back(slab);
-  state.homes[rank].full &= ~(std::uint64_t{1} << size_class);
 }
 
-bool SlabPool::State::begin_hint(Rank rank, Home& home) noexcept {
-  std::deque<std::uint32_t>& hints = home.hints[home.wanted];
-  const std::uint32_t slab = hints.front();
-  hints.pop_front();
-  const auto place = place_of(home, slab);
-  if (!place) {
-    home.taking = slab;
-    home.doing = Home::Doing::try_take;
-    return begin_step(rank, home);
+/// Collects in the slab, or takes it; `no_room` if it has no room for this member.
+Protocol<Status> SlabPool::State::follow_hint(Home& home, std::uint32_t size_class) {
+  ClassSlabs& of = home.classes[size_class];
+  const std::uint32_t slab = of.hints.front();
+  of.hints.pop_front();
+  Status status = Status::no_room;
+  if (const auto held = find(home, slab); !held) {
+    status = co_await take(home, size_class, slab);
+  } else if ((*held)->size_class == size_class && !(*held)->is_withdrawn) {
+    if ((*held)->free_blocks > 0) co_return Status::ok;
+    of.others.splice(of.others.begin(), of.others, *held);
+    status = co_await collect_some(home, of, 1);
   }
-  const Slab& held = home.slabs[*place];
-  if (held.size_class != home.wanted || held.is_withdrawn) return begin_step(rank, home);
-  home.place = *place;
-  if (begin_look(rank, home)) return true;
-  hints.push_front(slab);
-  return false;
+  co_return status;
 }
 
 // --- a home: what its slabs hold, and how many there are -----------------------------------------
@@ -148,16 +121,16 @@ SlabHolder SlabPool::holder(std::uint32_t slab) const noexcept {
   const std::uint64_t size_class = (word >> 16) - 1;
   holder.is_held = !holder.is_free && size_class < state_->options.block_bytes.size();
   if (!holder.is_held) return holder;
-  holder.rank = static_cast<Rank>((word & 0xffff) - 1);
+  holder.rank = rank_in(word);
   holder.size_class = static_cast<std::uint32_t>(size_class);
   return holder;
 }
 
 std::uint64_t SlabPool::live_bits(std::uint32_t slab, std::size_t word) const noexcept {
-  return state_->own_word(slab, 1 + word) & ~state_->own_word(slab, 1 + state_->words + word);
+  return state_->live(slab, word);
 }
 std::uint64_t SlabPool::freed_bits(std::uint32_t slab, std::size_t word) const noexcept {
-  return state_->own_word(slab, 1 + word) & state_->own_word(slab, 1 + state_->words + word);
+  return state_->linked(slab, word) & state_->freed(slab, word);
 }
 
 SlabBlock SlabPool::block(std::uint32_t slab, std::uint32_t size_class,
@@ -193,57 +166,49 @@ bool SlabPool::take_mark(std::uint32_t slab, std::size_t number) noexcept {
 
 // --- a home: how much of its memory is used ------------------------------------------------------
 
-/// Before any other member can see the region.
+/// Withholds slabs before any other member can see the region.
 void SlabPool::State::withhold_now() noexcept {
-  if (options.limit_bytes == SIZE_MAX) return;
   const std::uint32_t most = static_cast<std::uint32_t>(
       std::min<std::size_t>(options.limit_bytes / options.slab_bytes, own_slabs));
-  for (std::uint32_t slab = most; slab < own_slabs; ++slab) {
-    memory::store(*reinterpret_cast<std::uint64_t*>(region.memory().data() + slab * stride()),
-                  withheld_word(fabric.rank()));
-    ++withheld;
-  }
-  to_withhold = withheld;
+  for (std::uint32_t slab = most; slab < own_slabs; ++slab)
+    memory::store(own_word_at(slab * stride()), withheld_word(fabric.rank()));
+  withheld = to_withhold = own_slabs - most;
 }
 
 void SlabPool::limit(std::size_t bytes) noexcept {
   State& state = *state_;
-  if (state.own_slabs == 0) return;
   const auto most = static_cast<std::uint32_t>(
       std::min<std::size_t>(bytes / state.options.slab_bytes, state.own_slabs));
   state.to_withhold = state.own_slabs - most;
-  settle_limit();
+  state.settle_limit();
 }
 
-void SlabPool::settle_limit() noexcept {
-  if (state_->withheld == state_->to_withhold) return;
-  state_->looks_for_withheld = true;
-  state_->fabric.wake_at(state_->fabric.now_ns());
+void SlabPool::settle_limit() noexcept { state_->settle_limit(); }
+void SlabPool::State::settle_limit() noexcept {
+  if (withheld == to_withhold) return;
+  looks_for_withheld = true;
+  fabric.wake_at(fabric.now_ns());
 }
 
 std::uint32_t SlabPool::slabs_over_limit() const noexcept {
   return state_->to_withhold > state_->withheld ? state_->to_withhold - state_->withheld : 0;
 }
 
-bool SlabPool::State::begin_withholding(Home& home) noexcept {
-  const std::uint64_t kept = withheld_word(fabric.rank());
-  const std::uint64_t from = withheld < to_withhold ? 0 : kept;
-  std::uint32_t slab = 0;
-  while (slab < own_slabs && own_word(slab, 0) != from) ++slab;
-  if (withheld == to_withhold || slab == own_slabs) {
-    looks_for_withheld = false;
-    return false;
+/// Runs as long as the pool: becomes the holder of empty slabs, or gives such slabs back.
+Protocol<Status> SlabPool::State::keep_to_limit() {
+  for (;;) {
+    co_await Until([this] { return looks_for_withheld; });
+    const std::uint64_t kept = withheld_word(fabric.rank()),
+                        from = withheld < to_withhold ? 0 : kept;
+    std::uint32_t slab = 0;
+    while (slab < own_slabs && own_word(slab, 0) != from) ++slab;
+    looks_for_withheld = withheld != to_withhold && slab < own_slabs;
+    if (!looks_for_withheld) continue;
+    std::uint64_t before = 0;
+    const Status swapped = co_await swap_holder(fabric.rank(), slab, from, kept - from, before);
+    if (swapped != Status::ok) looks_for_withheld = false;
+    if (swapped == Status::ok && before == from) from == 0 ? ++withheld : --withheld;
   }
-  if (post(home, compare_swap(fabric.rank(), region.id(), slab * stride(), from,
-                              from == 0 ? kept : 0, &home.before)) != Refusal::none)
-    return false;
-  home.doing = Home::Doing::withhold;
-  return true;
-}
-
-void SlabPool::State::withheld_one(const Home& home) noexcept {
-  if (home.before == 0) ++withheld;
-  if (home.before == withheld_word(fabric.rank())) --withheld;
 }
 
 }  // namespace dunlin::remote

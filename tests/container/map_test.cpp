@@ -145,12 +145,17 @@ TEST_P(Maps, InsertsManyAndFindsThem) {
   for (std::uint64_t i = 0; i < 1000; ++i) elements.emplace_back(i * 7, i);
   EXPECT_EQ(map.insert_many(elements, Promise::writes), Status::ok);
   EXPECT_EQ(map.local_use().ready, 1000U);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t i = 0; i < 1000; ++i) keys.push_back(i * 7);
+  keys.push_back(5);  // which nobody has inserted
+  std::vector<Found<std::uint64_t>> found(keys.size());
+  EXPECT_EQ(map.find_many(keys, found, Promise::reads), Status::ok);
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    auto op = map.find(i * 7, Promise::reads);
-    op.wait();
-    EXPECT_TRUE(op.result().found());
-    EXPECT_EQ(op.result().value(), i);
+    EXPECT_TRUE(found[i].found());
+    EXPECT_EQ(found[i].value(), i);
   }
+  EXPECT_TRUE(found[1000].ok());
+  EXPECT_FALSE(found[1000].found());
 }
 
 TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {

@@ -95,7 +95,7 @@ if(NOT DUNLIN_SANITIZE)
   add_test(NAME fault_injection.store.eviction_waits_for_a_lock
     COMMAND stores_with_fault eviction_waits_for_a_lock --gtest_filter=StoreInSimulator.*Evicts)
   set_tests_properties(fault_injection.store.eviction_waits_for_a_lock PROPERTIES PASS_REGULAR_EXPRESSION "STO-[0-9]" TIMEOUT 300
-    ENVIRONMENT "DUNLIN_SEEDS=3460 3460")  # rare
+    ENVIRONMENT "DUNLIN_SEEDS=8429 8429")  # rare
   add_test(NAME fault_injection.store.absence_is_not_checked
     COMMAND stores_with_fault absence_is_not_checked --gtest_filter=StoreGrowth.*)
   set_tests_properties(fault_injection.store.absence_is_not_checked PROPERTIES PASS_REGULAR_EXPRESSION "STO-10" TIMEOUT 300)

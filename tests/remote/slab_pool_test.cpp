@@ -15,6 +15,7 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
+#include "remote/counted_memory.hpp"
 #include "support/errors.hpp"
 #include "support/group_member.hpp"
 
@@ -432,6 +433,25 @@ TEST(SlabPool, AHintToWhatIsNoSlabIsForgotten) {
   Slabs slabs(2, 4);
   slabs.at(1).hint(0, 0, 0x7fffffff);
   EXPECT_TRUE(slabs.allocate(1, 0, 64));
+}
+
+TEST(SlabPool, GoesOnOnceThereIsMemoryForFramesAgain) {
+  Slabs slabs(3, 1);
+  const SlabBlock block = slabs.allocate(0, 1, 256).value();
+  slabs.link(0, block);
+  {
+    const test::NoMemory no_memory;
+    EXPECT_FALSE(slabs.allocate(2, 1, 64)) << "the member has none";
+  }
+  EXPECT_FALSE(slabs.allocate(2, 1, 64)) << "the slab is in use";
+  slabs.free(2, block);
+  {
+    const test::NoMemory no_memory;
+    EXPECT_FALSE(slabs.at(2).allocate(1, 64));
+    slabs.world.run_for(20'000'000);
+    EXPECT_FALSE(slabs.at(2).full(1, 64)) << "the home has none, and tries again";
+  }
+  EXPECT_TRUE(slabs.allocate(2, 1, 64)) << "REM-17";
 }
 
 }  // namespace

@@ -55,9 +55,9 @@ class Popped : public container::QueueOutcome {
 /// thread uses it, the one that polls.
 ///
 ///     dunlin::Queue<Task> tasks(containers, {.name = "tasks", .capacity = 1024, .host = 0});
-///     if (tasks.push(task).outcome().status() == dunlin::remote::Status::full) later(task);
-///     auto next = tasks.pop();
-///     if (next.outcome().found()) work_on(next.value());
+///     if (tasks.push(task).wait() == dunlin::remote::Status::full) later(task);
+///     const auto next = tasks.pop().outcome();   // waits
+///     if (next.found()) work_on(next.value());
 template <class T>
 class Queue {
   static_assert(Containable<T> && std::is_default_constructible_v<T>,
@@ -127,16 +127,23 @@ class Queue {
     const auto most = static_cast<std::uint32_t>(to.size());
     const container::QueueTerms terms{promise, style};
     const std::uint32_t bytes = core_.element_bytes();
-    if constexpr (!VariableSize<T>)
-      if (const auto done = core_.pop_at_once(std::as_writable_bytes(to).data(), most, terms)) {
-        count = done->count;
-        return remote::Call<container::QueueOutcome>(progress(), *done).wait();
-      }
-    remote::Call<container::PoppedElements> call(progress(), core_.pop(most, terms));
+    std::vector<std::byte> packed(VariableSize<T> ? to.size() * bytes : 0);
+    std::byte* at = packed.data();
+    if constexpr (!VariableSize<T>) at = std::as_writable_bytes(to).data();
+    const std::byte* elements = at;
+    remote::Call<container::PoppedElements> call;
+    const auto done = core_.pop_at_once(at, most, terms);
+    if (done) {
+      call = {progress(), container::PoppedElements{*done}};
+    } else {
+      call = {progress(), core_.pop(most, terms)};
+    }
     const remote::Status status = call.wait();
     count = call.ok() ? call.result().count : 0;
-    for (std::size_t i = 0; i < count; ++i)
-      to[i] = container::unpack<T>(call.result().elements + i * bytes, bytes);
+    if (!done) elements = call.result().elements;
+    if (VariableSize<T> || !done)
+      for (std::size_t i = 0; i < count; ++i)
+        to[i] = container::unpack<T>(elements + i * bytes, bytes);
     return status;
   }
 
