@@ -138,6 +138,7 @@ Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string nam
     SegmentState& space;
     const SegmentMessage& message;
     const std::string& name;
+    Rank home;
     Key key = {};
     bool handed_out = false;
     ~Made() {
@@ -149,9 +150,9 @@ Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string nam
         space.channel.send(space.directory_of(name), unbind);
       }
       const Key made = key.value != 0 ? key : Key{message.key};
-      space.channel.send(made.home(), SegmentMessage{.type = Type::release, .key = made.value});
+      space.channel.send(home, SegmentMessage{.type = Type::release, .key = made.value});
     }
-  } made{*this, message, name};
+  } made{*this, message, name, request.place};
   Status status = co_await ask(request.place, message);
   if (status == Status::ok) status = message.status;
   made.handed_out = status != Status::ok || name.empty();

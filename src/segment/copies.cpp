@@ -84,7 +84,7 @@ void SegmentState::end_copy(Key key, const Copying& one, Allocating first) {
     locks.forget(segment.offset + kLockWord);
     blocks.free(segment.offset);
     segment.taken = false;
-    free_slots.push_back(key.slot());
+    if (segment.generation != UINT32_MAX) free_slots.push_back(key.slot());
     return channel.send(
         first.asker,
         SegmentMessage{.type = Type::allocated, .status = Status::no_room, .id = first.id});
@@ -111,8 +111,10 @@ void SegmentState::make_backup(Rank from, const SegmentMessage& message) {
   drop_backup(Key{message.key});
   SegmentMessage reply{
       .type = Type::backup_made, .status = Status::no_room, .id = message.id, .key = message.key};
+  const Rank home = Key{message.key}.home();
   const bool sound = message.bytes > 0 && message.bytes <= options.pool_bytes &&
-                     message.versions <= kMaxKeptVersions;
+                     message.versions <= kMaxKeptVersions && home != fabric.rank() &&
+                     home < progress.size() && !adopted.contains(message.key);
   if (!sound) return channel.send(from, reply);
   const auto offset =
       blocks.allocate(block_bytes(message.coherence, message.bytes, message.versions));
@@ -186,6 +188,8 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
 /// (SEG-4): a member that never heard of the pause has lost the segment before `no_copy` arrives.
 void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   KnownSegment* const segment = known(Key{message.key});
+  const bool sound = message.backup == kNobody || message.backup < progress.size();
+  if (!sound || (segment != nullptr && segment->copies < 2)) return;  // no member of ours says so
   if (segment != nullptr && segment->primary != from && !segment->lost &&
       progress.contains(segment->primary)) {
     early.emplace_back(from, message);

@@ -257,6 +257,8 @@ void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   const auto found = asked.find(message.id);
   if (found != asked.end() && found->second->member == from) {
     found->second->message = message;
+    if (message.status == Status::under_way || message.status == kMoved)  // no answer of ours
+      found->second->message.status = Status::unknown;
     found->second->answered = true;
   } else if (message.status == Status::ok && message.type == Type::allocated) {  // unwanted by now
     channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
@@ -275,7 +277,8 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
   const bool is_used = segment.users > 0 || segment.lock.valid();
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
-                           message.versions <= kMaxKeptVersions;
+                           message.versions <= kMaxKeptVersions &&
+                           (message.backup == kNobody || message.backup < progress.size());
   if (is_used || !is_possible) return;  // no member of ours has sent this
   segment.generation = key.generation();
   segment.coherence = message.coherence;
