@@ -4,7 +4,6 @@
 
 #include "assert.hpp"
 #include "container/map.hpp"
-#include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 
 /// The protocols of calls on a map.
@@ -109,19 +108,6 @@ void MapState::reserve_mends() {
 }
 
 // --- the way of a call ---------------------------------------------------------------------------
-
-std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise, Style style,
-                                           std::byte* payload) noexcept {
-  return state_->begin(call, promise, style, payload);
-}
-
-std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style style,
-                                          std::byte* payload) noexcept {
-  DUNLIN_ONE_THREAD(&hub.fabric);
-  if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
-  if (checker != nullptr) return std::nullopt;
-  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
-}
 
 Protocol<MapResult> MapCore::run(MapCall call, Promise promise, Style style,
                                  const std::byte* payload) {

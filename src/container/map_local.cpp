@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/map.hpp"
+#include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 
 /// Calls on a part whose memory is mapped here: the own part, for this process and for those that
@@ -135,10 +136,13 @@ MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise 
       const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
                                         word::state_of(seen) == word::voided);
       if (!others) {
-        std::memcpy(image.data(), &seen, sizeof seen);
-        if (seen != 0) memory::fetch(image.data(), at, shape.slot_bytes);
-        const Sight sight =
-            sight_of(shape, call, fingerprint, payload, spec.key_bytes, image.data());
+        Sight sight = Sight::vacant;
+        if (seen != 0) {
+          memory::fetch(image.data(), at, shape.slot_bytes);
+          sight = sight_of(shape, call, fingerprint, payload, spec.key_bytes, image.data());
+        } else {
+          std::memcpy(image.data(), &seen, sizeof seen);
+        }
         if (sight == Sight::wait) return {.again = true};
         if (sight != Sight::other) {
           if (home == self || hash % kNotedOf == 0)
@@ -213,6 +217,19 @@ MapApplied MapState::exchange_local(std::byte* slot, std::uint64_t claim,
   publish_local(slot, claim, payload);
   std::memcpy(payload + spec.key_bytes, former.data(), former.size());
   return {.found = true};
+}
+
+std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise, Style style,
+                                           std::byte* payload) noexcept {
+  return state_->begin(call, promise, style, payload);
+}
+
+std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style style,
+                                          std::byte* payload) noexcept {
+  DUNLIN_ONE_THREAD(&hub.fabric);
+  if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
+  if (checker != nullptr) return std::nullopt;
+  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
 }
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.

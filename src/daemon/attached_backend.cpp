@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "assert.hpp"
 #include "fabric/shm/membarrier.hpp"
 
 namespace dunlin::attached {
@@ -20,7 +21,9 @@ AttachedBackend::AttachedBackend(Descriptor socket, Control& control, AttachedMe
       members_(members),
       daemon_(std::move(daemon)),
       beat_ns_(std::uint64_t{welcome.beat_ms} * 1'000'000),
-      needs_fence_(!shm::register_for_barriers() || welcome.needs_fence != 0) {}
+      needs_fence_(!shm::register_for_barriers() || welcome.needs_fence != 0) {
+  DUNLIN_ASSERT_ALWAYS(socket_, "DMN-4: the end of the connection is the daemon's");
+}
 
 AttachedBackend::~AttachedBackend() {
   if (has_core() && core().in_own_process()) hang_up(socket_);

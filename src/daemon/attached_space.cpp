@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "assert.hpp"
 #include "remote/control_channel.hpp"
 
 namespace dunlin::attached {
@@ -35,6 +36,8 @@ AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Da
       layout_{welcome.packet.slots, welcome.packet.transfer_bytes},
       memory_(welcome.memory, layout_.bytes()),
       slots_(layout_.slots) {
+  DUNLIN_ASSERT_ALWAYS(layout_.is_sound(),
+                       "DMN-S1: the daemon's numbers are checked before they are used");
   auto backend = make_backend(std::move(socket), memory_, members_, daemon_, welcome.packet);
   backend_ = backend.get();
   FabricSetup setup{.kind = "attached",
@@ -54,7 +57,12 @@ AttachedSpace::AttachedSpace(Descriptor socket, const Welcome& welcome, const Da
   progress_->add(*this);
 }
 
-AttachedSpace::~AttachedSpace() { progress_->remove(*this); }
+AttachedSpace::~AttachedSpace() {
+  DUNLIN_ASSERT(
+      std::ranges::all_of(slots_, [](const Slot& slot) { return slot.waiting == nullptr; }),
+      "REM-3: no call outlives its space");
+  progress_->remove(*this);
+}
 
 std::string AttachedSpace::text_of(Rank rank) const {
   if (rank == Placement::kInTurn) return "a member in turn";
@@ -89,6 +97,8 @@ struct AttachedSpace::Waiting {
       return;
     }
     Slot& asked = space.slots_[slot];
+    DUNLIN_ASSERT(asked.taken && asked.waiting == this,
+                  "DMN-S3: a slot is one call's until its reply");
     asked.waiting = nullptr;
     if (asked.request.call != Call::lock) return;
     alignas(kCacheLineBytes) Request cancel{};
@@ -122,12 +132,15 @@ remote::Protocol<Outcome> AttachedSpace::call(SegmentRequest wanted, std::string
   request.slot = free_.back();
   outcome.status = describe(wanted, name, request);
   if (outcome.status != Status::ok) co_return outcome;
+  DUNLIN_ASSERT(!slots_[request.slot].taken, "DMN-S3: a slot is one call's until its reply");
   free_.pop_back();
   post(request);
   Waiting waiting{*this, wanted, outcome, request.slot};
   slots_[request.slot] = {.waiting = &waiting, .request = request, .taken = true};
   co_await Until([&] { return waiting.answered; });
   waiting.taken = true;
+  DUNLIN_ASSERT(outcome.status != Status::under_way,
+                "REM-1: a call ends with `ok` or a named error, whatever the daemon says");
   if (outcome.status == Status::lost) lost_.insert(wanted.key.value);
   co_return outcome;
 }
@@ -193,6 +206,8 @@ Status AttachedSpace::describe(const SegmentRequest& call, const std::string& na
 
 void AttachedSpace::describe_allocation(const SegmentRequest& call, const std::string& name,
                                         const Request& request) noexcept {
+  DUNLIN_ASSERT_ALWAYS(name.size() <= kMaxSegmentNameBytes,
+                       "the caller has checked the name by fault_of()");
   alignas(kWordBytes) Wish wish{};
   wish.bytes = call.bytes;
   wish.stale_ns = call.stale_ns;
@@ -206,6 +221,12 @@ void AttachedSpace::describe_allocation(const SegmentRequest& call, const std::s
 }
 
 void AttachedSpace::post(Request& request) noexcept {
+  DUNLIN_ASSERT(request.slot < slots_.size() && request.call >= Call::allocate &&
+                    request.call <= Call::cancel,
+                "DMN-1: the library sends nothing for which a daemon cuts it off");
+  DUNLIN_ASSERT((request.call != Call::get && request.call != Call::put) ||
+                    request.offset % kWordBytes + request.bytes <= layout_.transfer_bytes,
+                "DMN-1: the library sends nothing for which a daemon cuts it off");
   request.number = requests_ + 1;
   publish(memory_.memory().data() + layout_.request_at(requests_), request);
   ++requests_;
@@ -236,6 +257,7 @@ void AttachedSpace::take_reply(const Reply& reply) {
   if (waiting != nullptr) take_result(*waiting, request, reply);
   slot.taken = false;
   free_.push_back(reply.slot);
+  DUNLIN_ASSERT(free_.size() <= slots_.size(), "DMN-S3: a slot is free once");
   if (waiting != nullptr || static_cast<Status>(reply.status) != Status::ok) return;
   if (request.call == Call::lock || request.call == Call::try_lock)
     undo(Call::unlock, Key{request.key});
@@ -245,6 +267,10 @@ void AttachedSpace::take_reply(const Reply& reply) {
 void AttachedSpace::take_result(Waiting& waiting, const Request& request,
                                 const Reply& reply) noexcept {
   const SegmentRequest& call = waiting.wanted;
+  DUNLIN_ASSERT(!waiting.answered && waiting.slot == request.slot,
+                "REM-1: a call is answered once");
+  DUNLIN_ASSERT(request.call != Call::get || request.bytes == call.bytes,
+                "REM-3: a get writes as many bytes to the caller's buffer as it has asked for");
   Outcome& outcome = waiting.outcome;
   if (reply.key != 0) outcome.key = Key{reply.key};
   outcome.version = reply.version;
@@ -274,6 +300,8 @@ void AttachedSpace::undo(Call call, Key key) { undo_.push_back({call, key}); }
 
 void AttachedSpace::send_undone() noexcept {
   while (!undo_.empty() && !free_.empty()) {
+    DUNLIN_ASSERT(undo_.back().call == Call::unlock || undo_.back().call == Call::release,
+                  "REM-3: the client gives back a lock, or a segment, that came too late");
     alignas(kCacheLineBytes) Request request{};
     request.slot = free_.back();
     request.call = undo_.back().call;

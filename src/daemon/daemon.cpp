@@ -7,6 +7,7 @@
 
 #include <dunlin/daemon.hpp>
 
+#include "assert.hpp"
 #include "daemon/handshake.hpp"
 #include "daemon/session.hpp"
 #include "fabric/shm/membarrier.hpp"
@@ -139,10 +140,12 @@ std::size_t DaemonState::poll() {
 }
 
 std::size_t DaemonState::poll_clients() {
+  DUNLIN_ASSERT(busy.size() <= living, "DMN-3: a daemon polls each living client at most once");
   std::size_t done = 0;
   for (std::size_t i = busy.size(); i > 0; --i) {
     const std::uint32_t index = busy[i - 1];
     DaemonClient& client = *clients[index];
+    DUNLIN_ASSERT(!client.ended, "DMN-3: no request of a client that has ended is taken");
     Session& session = *client.session;
     const std::size_t taken = session.poll();
     done += taken;
@@ -177,6 +180,7 @@ void DaemonState::rest_all() {
 }
 
 void DaemonState::ring_sleepers() {
+  DUNLIN_ASSERT(replied.size() <= clients.size(), "each client is rung once for its replies");
   for (const std::uint32_t index : replied) {
     const auto& client = clients[index];
     if (client && !client->ended && client->session->must_ring()) attached::ring(client->socket);
@@ -197,6 +201,7 @@ std::size_t DaemonState::look_at_sockets() {
       continue;
     }
     const auto index = static_cast<std::uint32_t>(tag);
+    DUNLIN_ASSERT(index < clients.size(), "DMN-4: an event is the listener's or a client's");
     DaemonClient* const client = clients[index].get();
     if (client == nullptr || client->ended) continue;
     if (!attached::take_rings(client->socket)) {
@@ -235,6 +240,7 @@ void DaemonState::refuse(const Descriptor& socket, const std::string& why) {
 
 void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
   const auto free = std::ranges::find_if(clients, [](const auto& one) { return !one; });
+  DUNLIN_ASSERT_ALWAYS(free != clients.end(), "each client is counted as living or as ending");
   const auto index = static_cast<std::uint32_t>(free - clients.begin());
   Descriptor file;
   auto client = std::make_unique<DaemonClient>();
@@ -271,10 +277,14 @@ void DaemonState::welcome(Descriptor socket, const shm::Counterpart& who) {
   *free = std::move(client);
   busy.push_back(index);
   ++living;
+  DUNLIN_ASSERT(std::ranges::count_if(clients, [](const auto& one) { return one != nullptr; }) ==
+                    living + ending,
+                "each client is counted as living or as ending");
 }
 
 void DaemonState::cut_off(std::uint32_t index, const std::string& why) {
   DaemonClient& client = *clients[index];
+  DUNLIN_ASSERT_ALWAYS(!client.ended && living > 0, "DMN-3: a client ends once");
   if (!why.empty())
     last_cut_off = "client " + std::to_string(index) + " (pid " + std::to_string(client.pid) +
                    ") was cut off: " + why;
@@ -283,6 +293,8 @@ void DaemonState::cut_off(std::uint32_t index, const std::string& why) {
   client.socket.close();
   client.ended = true;
   client.session->end();
+  DUNLIN_ASSERT(client.session->fault() == nullptr || !why.empty(),
+                "DMN-1: a daemon says why it has cut a client off");
   std::erase(busy, index);
   --living;
   ++ending;
@@ -295,6 +307,7 @@ std::size_t DaemonState::bury() {
     if (!client || !client->ended || !client->session->over()) continue;
     served_before += client->session->served();
     for (const Key key : ledger.segments_of(client->session->owner())) orphans.push_back(key);
+    DUNLIN_ASSERT_ALWAYS(ending > 0, "DMN-3: a client ends once");
     client.reset();
     --ending;
     ++done;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "assert.hpp"
 #include "fabric/names.hpp"
 
 namespace dunlin::attached {
@@ -24,6 +25,7 @@ Descriptor new_socket() {
 
 sockaddr_un address_in_files(const std::string& path) {
   sockaddr_un address{};
+  DUNLIN_ASSERT_ALWAYS(path.size() < sizeof address.sun_path, "check() has refused a longer path");
   address.sun_family = AF_UNIX;
   std::copy(path.begin(), path.end(), std::begin(address.sun_path));
   return address;
@@ -36,6 +38,7 @@ bool is_at(const Descriptor& socket, const std::string& path) noexcept {
 
 /// Listens at a socket in the file system; a daemon that was killed may have left an old one.
 Descriptor listen_in_files(const DaemonAddress& daemon, std::uint32_t mode) {
+  DUNLIN_ASSERT_ALWAYS((mode & ~0777U) == 0, "a socket has no bits but those of permissions");
   const std::string& path = daemon.socket;
   if (is_at(new_socket(), path))
     throw Error(describe(daemon) + ": another daemon listens there already");
@@ -84,7 +87,10 @@ Descriptor listen_at(const DaemonAddress& daemon, std::uint32_t mode) {
   return std::move(*listener);
 }
 
-void remove_socket(const DaemonAddress& daemon) noexcept { unlink(daemon.socket.c_str()); }
+void remove_socket(const DaemonAddress& daemon) noexcept {
+  DUNLIN_ASSERT_ALWAYS(!daemon.socket.empty(), "a daemon that is found by name has no file");
+  unlink(daemon.socket.c_str());
+}
 
 std::optional<Descriptor> connect_to(const DaemonAddress& daemon) {
   if (daemon.socket.empty()) return shm::connect_to(address_by_name(daemon));
@@ -102,6 +108,10 @@ shm::Counterpart counterpart_of(const Descriptor& socket, const DaemonAddress& d
 }
 
 bool send(const Descriptor& socket, const Packet& packet, int memory) noexcept {
+  DUNLIN_ASSERT_ALWAYS(is_text(packet.group) && is_text(packet.space) && is_text(packet.text),
+                       "each text ends with a zero, which receive() checks");
+  DUNLIN_ASSERT_ALWAYS((packet.type == PacketType::welcome) == (memory >= 0),
+                       "DMN-S1: a client that is welcome gets memory, and no other does");
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> space{};
   iovec content{const_cast<Packet*>(&packet), sizeof packet};
   msghdr message{};
@@ -179,6 +189,7 @@ bool take_rings(const Descriptor& socket) noexcept {
 }
 
 Descriptor make_memory(std::uint64_t bytes) {
+  DUNLIN_ASSERT_ALWAYS(bytes > Layout::kRingsAt, "DMN-S1: the memory has control words and rings");
   Descriptor file(checked(memfd_create("dunlin-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING),
                           "making shared memory for a client"));
   checked(ftruncate(file.get(), static_cast<off_t>(bytes)), "making shared memory for a client");

@@ -44,6 +44,10 @@ Session::Session(SegmentSpace& space, Ledger& ledger, std::vector<std::uint32_t>
       layout_(layout),
       memory_(memory),
       options_(options) {
+  DUNLIN_ASSERT_ALWAYS(layout_.is_sound() && memory_.size() == layout_.bytes(),
+                       "DMN-S1: the rings and buffers lie in the shared memory");
+  DUNLIN_ASSERT_ALWAYS(options_.owner != 0,
+                       "DMN-3: a lock is a client's, and not the daemon's own");
   slots_ = std::vector<Slot>(layout.slots);
   for (Slot& slot : slots_)  // whose memory is not touched before it is used
     slot.buffer = std::unique_ptr<std::byte[]>(new std::byte[layout.transfer_bytes]);
@@ -93,6 +97,8 @@ void Session::take_request(const Request& request) {
   slot.request = request;
   slot.state = State::running;
   ++running_;
+  DUNLIN_ASSERT(running_ <= slots_.size() && held_back_ < running_,
+                "DMN-S3: each slot has one operation under way");
   start(slot);
 }
 
@@ -108,6 +114,8 @@ void Session::cancel(const Request& request) {
 }
 
 void Session::start(Slot& slot) {
+  DUNLIN_ASSERT(!ended_ && slot.operation.finished() && slot.charged == 0,
+                "DMN-S3: nothing begins for a client that has ended, or in a slot that is in use");
   const Request& request = slot.request;
   switch (request.call) {
     case Call::allocate:
@@ -189,6 +197,8 @@ void Session::start_allocation(Slot& slot) {
   if (may_overflow || !ledger_.charge(slot.account, price(spec), options_.quota_bytes))
     return reply(slot, Status::over_quota);
   slot.charged = price(spec);
+  DUNLIN_ASSERT(ledger_.used(slot.account) <= options_.quota_bytes,
+                "an account keeps to its quota");
   run(slot, request_for(spec, place), spec.name);
 }
 
@@ -207,6 +217,8 @@ void Session::start_lock(Slot& slot) {
 /// Starts operations that waited. The space requires that operations under a lock have ended when
 /// the lock is given back; a client need not keep to that.
 void Session::start_behind(Slot& slot) {
+  DUNLIN_ASSERT(slot.state == State::held_back && held_back_ > 0,
+                "DMN-S2: an unlock that waited for the client's puts begins once");
   if (uses(slot.request.key) && !is_injected(FaultInjection::unlock_overtakes_the_puts)) return;
   --held_back_;
   slot.state = State::running;
@@ -223,12 +235,20 @@ bool Session::uses(std::uint64_t key) const noexcept {
 }
 
 void Session::run(Slot& slot, const SegmentRequest& request, std::string_view name) {
+  DUNLIN_ASSERT(request.memory == nullptr ||
+                    (request.memory >= slot.buffer.get() &&
+                     request.memory + request.bytes <= slot.buffer.get() + layout_.transfer_bytes),
+                "DMN-S1: the space gets buffers of the session's own");
+  DUNLIN_ASSERT(slot.state == State::running,
+                "DMN-S3: an operation that was given up does not begin");
   slot.operation = SegmentPort::of(space_).begin(request, name, remote::kForever);
   if (slot.operation.finished()) return finished(slot);
   slot.operation.then([this, &slot] { finished(slot); });
 }
 
 void Session::finished(Slot& slot) {
+  DUNLIN_ASSERT(slot.operation.finished(),
+                "DMN-S1: a buffer is read when nothing is under way there");
   const Outcome outcome = slot.operation.result();
   const Key key{slot.request.key};
   switch (slot.request.call) {
@@ -247,6 +267,7 @@ void Session::finished(Slot& slot) {
     case Call::lock:
     case Call::try_lock:
       if (outcome.ok()) {
+        DUNLIN_ASSERT(locks_.size() < options_.quota_locks, "a client keeps to its quota");
         locks_.push_back(key);
       } else {
         ledger_.give_back_locks(1);
@@ -270,6 +291,7 @@ void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
     if (running_ == 0) release_locks();
     return;
   }
+  DUNLIN_ASSERT(replies_ < requests_, "DMN-1: a reply is for one request, so its ring has room");
   const Request& request = slot.request;
   alignas(kCacheLineBytes) Reply entry{};
   entry.number = replies_ + 1;
@@ -299,16 +321,19 @@ void Session::reply(Slot& slot, Status status, const Outcome& outcome) {
 // --- ringing -------------------------------------------------------------------------------------
 
 void Session::rest() noexcept {
+  DUNLIN_ASSERT(!rests_ && !ended_, "a side says once that it is about to sleep");
   rests_ = true;
   memory::exchange(&control_of(memory_.data()).daemon_rests, 1);  // before the last poll
 }
 
 void Session::go_on() noexcept {
+  DUNLIN_ASSERT(rests_ && !ended_, "a side that goes on has rested");
   rests_ = false;
   memory::store(control_of(memory_.data()).daemon_rests, 0);
 }
 
 bool Session::must_ring() noexcept {
+  DUNLIN_ASSERT(listed_, "a side that has published looks whether the other sleeps");
   listed_ = false;
   shm::full_fence();  // the replies must be visible before the look
   return memory::load(control_of(memory_.data()).client_sleeps) != 0;
@@ -332,6 +357,7 @@ void Session::end() noexcept {
     slot.state = State::idle;
     --running_;
   }
+  DUNLIN_ASSERT(held_back_ == 0, "DMN-S3: nothing begins for a client that has ended");
   if (running_ == 0) release_locks();
 }
 

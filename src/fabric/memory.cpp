@@ -72,8 +72,18 @@ void fetch_line(std::byte* to, const std::byte* from) noexcept {
     copy_piece<std::uint64_t>(to + i - kWordBytes, from + i - kWordBytes);
 }
 
+/// Whether it is nothing but whole words.
+bool is_words(const std::byte* at, std::size_t bytes) noexcept {
+  return (address(at) | bytes) % kWordBytes == 0;
+}
+
 /// Reads a part of a line, downwards.
 void fetch_part(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (is_words(from, bytes)) {
+    for (; bytes > 0; bytes -= kWordBytes)
+      copy_piece<std::uint64_t>(to + bytes - kWordBytes, from + bytes - kWordBytes);
+    return;
+  }
   while (bytes > 0) {
     const std::size_t piece = last_piece(from + bytes, bytes);
     bytes -= piece;
@@ -86,6 +96,7 @@ void fetch_part(std::byte* to, const std::byte* from, std::size_t bytes) noexcep
 void place_pieces(void* to, const void* source, std::size_t bytes) noexcept {
   auto* target = static_cast<std::byte*>(to);
   const auto* from = static_cast<const std::byte*>(source);
+  if (is_words(target, bytes)) return place_words(target, from, bytes / kWordBytes);
   const std::size_t head = place_edge(target, from, bytes);
   const std::size_t words = (bytes - head) / kWordBytes;
   place_words(target + head, from + head, words);

@@ -6,6 +6,8 @@
 
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::remote {
 
 ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler)
@@ -14,6 +16,7 @@ ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, 
 ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler,
                                std::uint32_t ranks)
     : fabric_(progress.fabric()), ranks_(ranks), channel_(channel), handler_(std::move(handler)) {
+  DUNLIN_ASSERT_ALWAYS(ranks_ <= progress.capacity(), "a channel is between ranks of members");
   if (fabric_.receives(channel_))
     throw Error("channel " + std::to_string(channel_) +
                 " of the fabric is in use: give each object that sends on it another one");
@@ -25,6 +28,8 @@ ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, 
 ControlChannel::~ControlChannel() { fabric_.ignore(channel_); }
 
 void ControlChannel::send(Rank to, std::span<const std::byte> message) {
+  DUNLIN_ASSERT(to < ranks_ && message.size() <= kMaxMessageBytes,
+                "a message goes to a rank of the channel, and fits into one of the fabric's");
   const bool at_once = waiting_.empty() && !polling_ && to != fabric_.rank();
   if (at_once && fabric_.send(to, channel_, message) != Refusal::queue_full) return;
   if (to == fabric_.rank()) fabric_.wake_at(fabric_.now_ns());  // no other event makes us poll
@@ -43,6 +48,7 @@ std::size_t ControlChannel::poll() {
   std::deque<Waiting> kept;
   std::vector<bool> full(ranks_);
   for (std::size_t left = waiting_.size(); left > 0; --left) {
+    DUNLIN_ASSERT(left <= waiting_.size(), "only poll() takes messages out of the queue");
     const Waiting next = waiting_.front();
     waiting_.pop_front();
     const auto content = std::span(next.content).first(next.bytes);

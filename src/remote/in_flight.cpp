@@ -3,6 +3,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
+#include "assert.hpp"
 #include "fabric/thread_guard.hpp"
 
 namespace dunlin::remote {
@@ -17,6 +18,7 @@ void InFlight::set_deadline(std::uint64_t timeout_ns) noexcept {
 void InFlight::start(std::uint64_t timeout_ns) noexcept {
   DUNLIN_ONE_THREAD(&progress_->fabric_);
   abandon();
+  DUNLIN_ASSERT(!linked_ && awaiting_ == nullptr, "REM-1: an operation ends before it begins anew");
   completion_.reset();
   status_ = Status::under_way;
   set_deadline(timeout_ns);
@@ -33,6 +35,7 @@ void InFlight::start(std::uint64_t timeout_ns) noexcept {
 void InFlight::start_in_next_poll() noexcept {
   DUNLIN_ONE_THREAD(&progress_->fabric_);
   abandon();
+  DUNLIN_ASSERT(!linked_ && awaiting_ == nullptr, "REM-1: an operation ends before it begins anew");
   completion_.reset();
   status_ = Status::under_way;
   deadline_ns_ = kForever;
@@ -41,6 +44,9 @@ void InFlight::start_in_next_poll() noexcept {
 }
 
 void InFlight::end(Status status) noexcept {
+  DUNLIN_ASSERT(status != Status::under_way, "REM-1: an operation ends with `ok` or a named error");
+  DUNLIN_ASSERT(status_ == Status::under_way || !linked_,
+                "REM-1: an operation ends once, unless it is refused before it begins");
   status_ = status;
   clean_up();
 }
@@ -50,6 +56,8 @@ void InFlight::abandon() noexcept {
   DUNLIN_ONE_THREAD(&progress_->fabric_);
   progress_->fabric_.abandon(completion_);
   end(Status::abandoned);
+  DUNLIN_ASSERT(status_ == Status::abandoned,
+                "REM-3: clean_up() does not begin the operation anew");
   unlink();
   callback_ = nullptr;
   if (awaiting_ != nullptr) std::exchange(awaiting_, nullptr)->waiter_ = nullptr;
@@ -57,6 +65,7 @@ void InFlight::abandon() noexcept {
 
 void InFlight::unlink() noexcept {
   if (!linked_) return;
+  DUNLIN_ASSERT(progress_->in_flight_ > 0, "REM-4: an operation leaves its list once");
   linked_ = false;
   --progress_->in_flight_;
   if (progress_->next_ == this) progress_->next_ = after_;
@@ -68,6 +77,7 @@ void Awaiting::await_suspend(std::coroutine_handle<> waiter) {
   if (operation_.awaiting_ != nullptr)
     throw Error(
         "remote: another coroutine awaits this operation already; one can, and others may poll it");
+  DUNLIN_ASSERT(!operation_.finished(), "REM-4: a coroutine waits for what is under way");
   operation_.awaiting_ = this;
   waiter_ = waiter;
 }

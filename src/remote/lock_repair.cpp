@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
@@ -20,6 +21,8 @@ namespace dunlin::remote {
 using Type = RepairMessage::Type;
 
 void Locks::State::begin_repair() {
+  DUNLIN_ASSERT_ALWAYS(progress.generation() > generation,
+                       "REM-11: queues are repaired once for each change of the members");
   generation = progress.generation();
   frozen = true;
   ++repairs;
@@ -29,12 +32,17 @@ void Locks::State::begin_repair() {
 
 /// Once those have been relocated whose lock has another home now.
 void Locks::State::lose_nodes() noexcept {
+  DUNLIN_ASSERT_ALWAYS(frozen, "REM-11: no node is lost while queues change");
   for (const std::uint32_t index : active)
     if (!progress.contains(nodes[index].home)) nodes[index].lost = true;
 }
 
 void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
                      std::uint64_t offset) noexcept {
+  DUNLIN_ASSERT_ALWAYS(state_->frozen && !state_->parted,
+                       "REM-8: a lock moves while its queue rests, before its nodes are lost");
+  DUNLIN_ASSERT_ALWAYS(!state_->progress.contains(old_home) && state_->progress.contains(home),
+                       "REM-11: a lock moves from a member that is gone to one that is not");
   for (const std::uint32_t index : state_->active) {
     Node& node = state_->nodes[index];
     if (!node.is_at(old_home, old_offset)) continue;
@@ -46,6 +54,7 @@ void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
 }
 
 void Locks::park(Rank home, std::uint64_t offset) noexcept {
+  DUNLIN_ASSERT_ALWAYS(state_->frozen, "REM-8: no node enters the queue while it is parked");
   for (const std::uint32_t index : state_->active)
     if (Node& node = state_->nodes[index]; node.is_at(home, offset) && node.word == 0)
       node.parked = true;
@@ -55,6 +64,7 @@ void Locks::unpark(Rank home, std::uint64_t offset, bool exists) noexcept {
   for (const std::uint32_t index : state_->active) {
     Node& node = state_->nodes[index];
     if (!node.is_at(home, offset) || !node.parked) continue;
+    DUNLIN_ASSERT(node.word == 0, "REM-9: a node that is parked has yet to enter the queue");
     node.parked = false;
     node.lost = !exists;
     node.settled = !exists && !state_->frozen;  // else in the end of the repair
@@ -62,12 +72,16 @@ void Locks::unpark(Rank home, std::uint64_t offset, bool exists) noexcept {
 }
 
 void Locks::State::tell_members(Type type) {
+  DUNLIN_ASSERT_ALWAYS(frozen && generation == progress.generation(),
+                       "REM-11: a member whose queues rest speaks of the present members");
   for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank))
       channel.send(rank, RepairMessage{.type = type, .generation = generation});
 }
 
 bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exactly) const {
+  DUNLIN_ASSERT(have.size() == progress.size() && said_frozen,
+                "REM-11: a member waits for the others once it rests itself");
   for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank) &&
         (have[rank] < generation || (exactly && have[rank] != generation)))
@@ -76,6 +90,9 @@ bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exac
 }
 
 std::size_t Locks::State::go_on_with_repair() {
+  DUNLIN_ASSERT(
+      said_frozen >= said_report && said_report >= said_placed && said_placed >= said_resume,
+      "REM-11: each round of a repair begins when the one before is over");
   if (!parted) {
     parted = true;
     lose_nodes();
@@ -115,6 +132,7 @@ std::size_t Locks::State::go_on_with_repair() {
 void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
   RepairMessage message{};
   if (!parse(bytes, message)) return;
+  DUNLIN_ASSERT(from < progress.size(), "REM-11: founders alone repair queues");
   switch (message.type) {
     case Type::frozen:
       frozen_in[from] = std::max(frozen_in[from], message.generation);
@@ -143,6 +161,9 @@ void Locks::State::report_nodes() {
     if (node.protocol != nullptr)  // it may have been granted the lock meanwhile
       protocols.advance(*node.protocol);
     if (!node.in_queue()) continue;
+    DUNLIN_ASSERT(
+        !node.posted && progress.contains(node.home),
+        "REM-11: a node that is reported has no step under way, and its home is a member");
     channel.send(node.home, RepairMessage{.type = Type::report,
                                           .generation = generation,
                                           .node = index,
@@ -153,6 +174,7 @@ void Locks::State::report_nodes() {
 }
 
 void Locks::State::rebuild() {
+  DUNLIN_ASSERT_ALWAYS(frozen && said_report, "REM-11: queues are made anew while all rest");
   std::map<std::uint64_t, std::vector<std::pair<Rank, RepairMessage>>> queues;
   for (auto& report : reports) queues[report.second.offset].push_back(report);
   for (const std::uint64_t offset : managed) rebuild(offset, queues[offset]);
@@ -168,6 +190,8 @@ void Locks::State::rebuild() {
 /// All are frozen, so plain stores do not collide with a compare-and-swap of any member.
 void Locks::State::rebuild(std::uint64_t offset,
                            std::vector<std::pair<Rank, RepairMessage>>& queue) {
+  DUNLIN_ASSERT_ALWAYS(offset + kWordBytes <= options.own_words.size(),
+                       "REM-11: the home of a lock has its word");
   auto& word = *reinterpret_cast<std::uint64_t*>(options.own_words.data() + offset);
   if (queue.empty()) {
     if (!is_free(memory::load(word))) memory::store(word, kFreeAfterDeath);
@@ -212,6 +236,9 @@ void Locks::State::place(const RepairMessage& message) noexcept {
 }
 
 void Locks::State::end_repair() noexcept {
+  DUNLIN_ASSERT_ALWAYS(frozen && said_resume, "REM-11: a repair ends when all members resume");
+  DUNLIN_ASSERT(std::ranges::none_of(active, [&](std::uint32_t i) { return nodes[i].posted; }),
+                "REM-11: no lock step is under way while queues are repaired");
   frozen = false;
   for (const std::uint32_t index : active) {
     Node& node = nodes[index];

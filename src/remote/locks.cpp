@@ -52,6 +52,7 @@ Locks::~Locks() {
 
 bool Locks::State::takes_at_once(std::uint32_t index, Rank home, std::uint64_t offset) noexcept {
   Node& node = nodes[index];
+  DUNLIN_ASSERT(node.word == 0 && !node.posted, "REM-8: a node is for one acquisition at a time");
   node = {.home = home, .offset = offset};
   reset_words(index);
   active.push_back(index);
@@ -89,17 +90,28 @@ LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noex
 
 Locks::Answer Locks::answer(LockNode node) const noexcept {
   const Node& one = state_->nodes[node.index];
+  DUNLIN_ASSERT(!one.given_up, "REM-8: a caller uses no node that it has given back");
   return one.lost ? Answer::lost : one.answer;
 }
 
-bool Locks::recovered(LockNode node) const noexcept { return state_->nodes[node.index].recovered; }
+bool Locks::recovered(LockNode node) const noexcept {
+  DUNLIN_ASSERT(state_->nodes[node.index].answer == Answer::held,
+                "REM-12: only a holder is told that the last one died");
+  return state_->nodes[node.index].recovered;
+}
+
 void Locks::set_recovered(LockNode node, bool whether) noexcept {
+  DUNLIN_ASSERT(
+      state_->nodes[node.index].answer == Answer::held && !state_->nodes[node.index].given_up,
+      "REM-12: the holder alone says in what state it leaves the data");
   state_->nodes[node.index].recovered = whether;
   state_->nodes[node.index].unsettled = whether;
 }
 
 void Locks::settle_also(LockNode which, Rank member, std::uint64_t offset) noexcept {
   Node& node = state_->nodes[which.index];
+  DUNLIN_ASSERT(!node.given_up && member < state_->withdrawn.size(),
+                "REM-8: the holder says, before it goes, where its operations may be under way");
   node.elsewhere = true;
   node.also_at = member;
   node.also_offset = offset;
@@ -131,8 +143,19 @@ bool Locks::settling(Rank home, std::uint64_t offset) const noexcept {
   });
 }
 
-void Locks::manage(std::uint64_t offset) { state_->managed.insert(offset); }
-void Locks::forget(std::uint64_t offset) noexcept { state_->managed.erase(offset); }
+void Locks::manage(std::uint64_t offset) {
+  DUNLIN_ASSERT_ALWAYS(
+      offset % kWordBytes == 0 && offset + kWordBytes <= state_->options.own_words.size(),
+      "REM-8: a lock is a word of its home's memory");
+  const bool is_new = state_->managed.insert(offset).second;
+  DUNLIN_ASSERT_ALWAYS(is_new, "REM-8: a word is one lock at a time");
+}
+
+void Locks::forget(std::uint64_t offset) noexcept {
+  const bool was_there = state_->managed.erase(offset) == 1;
+  DUNLIN_ASSERT_ALWAYS(was_there, "REM-8: a lock ends once");
+}
+
 bool Locks::repairing() const noexcept { return state_->frozen; }
 
 std::size_t Locks::active() const noexcept { return state_->active.size(); }
@@ -158,6 +181,7 @@ void Locks::members_changed() { state_->begin_repair(); }
 // --- a node's way through the queue --------------------------------------------------------------
 
 std::uint64_t& Locks::State::own_word(std::uint32_t index, std::uint64_t which) const noexcept {
+  DUNLIN_ASSERT(index < kMaxLockNodes && which < kNodeBytes, "REM-8: a node has words of its own");
   return *reinterpret_cast<std::uint64_t*>(node_words.memory().data() + index * kNodeBytes + which);
 }
 
@@ -168,12 +192,15 @@ void Locks::State::reset_words(std::uint32_t index) noexcept {
 }
 
 void Locks::State::free(std::uint32_t index) noexcept {
+  DUNLIN_ASSERT(!nodes[index].posted, "REM-3: nothing is under way for a node that is free");
   nodes[index].word = 0;
   if (active.back() == index)  // as with a lock that is held for one call
     active.pop_back();
   else
     active.erase(std::find(active.begin(), active.end(), index));
   free_nodes.push_back(index);
+  DUNLIN_ASSERT(active.size() + free_nodes.size() == kMaxLockNodes,
+                "REM-8: a node is free, or for one acquisition");
 }
 
 Status Locks::State::Gate::now() const noexcept {
@@ -206,6 +233,8 @@ bool Locks::State::swaps_at_once(Node& node, std::uint64_t expected,
 
 bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
   Node& node = nodes[index];
+  DUNLIN_ASSERT(node.given_up && node.answer == Answer::held,
+                "REM-8: a holder that has given the lock up hands it on");
   const std::uint64_t next = memory::load(own_word(index, kNextWord));
   if (next == 0) return swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0);
   const NodeAddress to = unpack(next);
@@ -221,6 +250,7 @@ bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
 
 Protocol<Status> Locks::State::get(std::uint32_t index) {
   Node& node = nodes[index];
+  DUNLIN_ASSERT(node.word == 0 && !node.given_up, "REM-9: a node enters a queue once");
   Status status = Status::lost;
   if (progress.contains(node.home))
     status = co_await enter(index);
@@ -249,6 +279,8 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
   }
   if (status == Status::ok) node.answer = Answer::held;
   if (status == Status::busy) node.answer = Answer::busy;
+  DUNLIN_ASSERT(node.given_up || node.answer != Answer::waiting,
+                "REM-1: an acquisition that was not given up ends with an answer");
   if (node.given_up) {
     Status given_back = co_await give_back(index);
     while (given_back == Status::no_memory) {
@@ -276,6 +308,8 @@ Protocol<Status> Locks::State::give_back(std::uint32_t index) {
     node.word = 0;
     co_await Until([&] { return node.settled; });
   }
+  DUNLIN_ASSERT(node.lost || node.answer == Answer::lost || (!node.unsettled && !node.elsewhere),
+                "REM-3: what was posted under the lock has landed when its node is free");
   free(index);
   co_return status;
 }
@@ -306,6 +340,8 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
       expected = node.before;  // the lock's word has changed: again, from what it is now
     }
   }
+  DUNLIN_ASSERT(!node.only_if_free || is_free(node.before),
+                "REM-9: a node that takes only a free lock follows no other node");
   node.recovered = node.before == kFreeAfterDeath;
   if (is_free(node.before)) co_return Status::ok;
   const NodeAddress predecessor = unpack(node.before);
@@ -325,6 +361,8 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
 
 Protocol<Status> Locks::State::settle(std::uint32_t index) {
   Node& node = nodes[index];
+  DUNLIN_ASSERT(node.given_up && node.in_queue(),
+                "REM-8: a holder settles before it hands the lock on");
   if (is_injected(FaultInjection::given_up_is_not_settled)) node.elsewhere = node.unsettled = false;
   while (node.elsewhere) {
     const Status landed =
@@ -351,6 +389,9 @@ Protocol<Status> Locks::State::settle(std::uint32_t index) {
 
 Protocol<Status> Locks::State::leave(std::uint32_t index) {
   Node& node = nodes[index];
+  DUNLIN_ASSERT(node.answer == Answer::held, "REM-8: the holder alone hands the lock on");
+  DUNLIN_ASSERT(!node.unsettled && !node.elsewhere,
+                "REM-8: what was posted under the lock has landed when it is handed on");
   while (!node.lost) {
     co_await thawed();
     const std::uint64_t in_repair = repairs;

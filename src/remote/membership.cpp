@@ -1,5 +1,7 @@
 #include <dunlin/remote/membership.hpp>
 
+#include "assert.hpp"
+
 namespace dunlin::remote {
 namespace {
 
@@ -9,6 +11,7 @@ std::string name_of(const Fabric& fabric, Rank rank) {
 }
 
 std::string sentence(const Fabric& fabric, Rank dead, std::string_view how) {
+  DUNLIN_ASSERT_ALWAYS(fabric.failed(dead), "REM-2: a process stops for a member that has failed");
   return "member " + name_of(fabric, dead) + " has failed (" + std::string(how) +
          "), and a fixed list of members cannot go on without one of them: start them all anew, or "
          "give the views of a Group";

@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 
 #include <dunlin/limits.hpp>
 #include <dunlin/remote/pool.hpp>
+
+#include "assert.hpp"
 
 namespace dunlin::remote {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 std::size_t whole_lines(std::size_t bytes) noexcept {
   const std::size_t lines = bytes / kCacheLineBytes + (bytes % kCacheLineBytes != 0 ? 1 : 0);
   return std::max<std::size_t>(lines, 1) * kCacheLineBytes;
+}
+
+/// Whether no free block touches, or overlaps, the one at that offset.
+[[maybe_unused]] bool is_apart(const std::map<std::uint64_t, std::size_t>& free,
+                               std::uint64_t offset) {
+  const auto block = free.find(offset);
+  const auto next = std::next(block);
+  return (next == free.end() || block->first + block->second < next->first) &&
+         (block == free.begin() ||
+          std::prev(block)->first + std::prev(block)->second < block->first);
 }
 
 }  // namespace
@@ -28,16 +39,21 @@ std::optional<std::uint64_t> FirstFit::allocate(std::size_t bytes) {
   const auto [offset, there] = *found;
   free_.erase(found);
   if (there > wanted) free_.emplace(offset + wanted, there - wanted);
-  used_.emplace(offset, wanted);
+  const bool is_new = used_.emplace(offset, wanted).second;
+  DUNLIN_ASSERT_ALWAYS(is_new && offset % kCacheLineBytes == 0 && offset + wanted <= bytes_,
+                       "REM-6: a block was free, begins on a cache line, and lies in the pool");
   return offset;
 }
 
 void FirstFit::free(std::uint64_t offset) {
   const auto block = used_.find(offset);
-  if (block == used_.end()) std::abort();  // freed twice: its bytes may be another's by now
+  DUNLIN_ASSERT_ALWAYS(block != used_.end(),
+                       "REM-6: a block is freed once: it may be another's now");
   std::size_t bytes = block->second;
   used_.erase(block);
   auto behind = free_.lower_bound(offset);
+  DUNLIN_ASSERT_ALWAYS(behind == free_.end() || behind->first >= offset + bytes,
+                       "REM-6: no byte of an allocated block is free");
   if (behind != free_.end() && behind->first == offset + bytes) {
     bytes += behind->second;
     behind = free_.erase(behind);
@@ -46,10 +62,13 @@ void FirstFit::free(std::uint64_t offset) {
     const auto before = std::prev(behind);
     if (before->first + before->second == offset) {
       before->second += bytes;
+      DUNLIN_ASSERT_ALWAYS(is_apart(free_, before->first),
+                           "REM-7: no two free blocks are adjacent");
       return;
     }
   }
   free_.emplace(offset, bytes);
+  DUNLIN_ASSERT_ALWAYS(is_apart(free_, offset), "REM-7: no two free blocks are adjacent");
 }
 
 PoolUse FirstFit::use() const noexcept {
@@ -58,12 +77,15 @@ PoolUse FirstFit::use() const noexcept {
     use.used -= bytes;
     use.largest_free = std::max(use.largest_free, bytes);
   }
+  DUNLIN_ASSERT(use.used <= bytes_ && (use.used == 0) == used_.empty(),
+                "REM-6: each byte is free, or in one block");
   return use;
 }
 
 SizeClasses::SizeClasses(std::size_t bytes, std::vector<std::size_t> sizes,
                          std::size_t blocks_per_chunk)
     : chunks_(bytes), blocks_per_chunk_(std::max<std::size_t>(blocks_per_chunk, 1)) {
+  DUNLIN_ASSERT_ALWAYS(std::ranges::is_sorted(sizes), "the smallest size that fits is found first");
   for (const std::size_t size : sizes) classes_.push_back({whole_lines(size), {}});
 }
 
@@ -84,6 +106,8 @@ std::optional<std::uint64_t> SizeClasses::allocate(std::size_t bytes) {
   }
   const std::uint64_t offset = fitting->free.back();
   fitting->free.pop_back();
+  DUNLIN_ASSERT(fitting->block_bytes >= bytes && offset % kCacheLineBytes == 0,
+                "REM-6: a block has room for what was asked, and begins on a line");
   used_ += fitting->block_bytes;
   ++blocks_;
   return offset;
@@ -91,7 +115,8 @@ std::optional<std::uint64_t> SizeClasses::allocate(std::size_t bytes) {
 
 void SizeClasses::free(std::uint64_t offset, std::size_t bytes) {
   Class* const fitting = class_of(bytes);
-  if (fitting == nullptr || blocks_ == 0) std::abort();
+  DUNLIN_ASSERT_ALWAYS(fitting != nullptr && blocks_ > 0 && used_ >= fitting->block_bytes,
+                       "REM-6: a block is freed once, as the size that it has");
   fitting->free.push_back(offset);
   used_ -= fitting->block_bytes;
   --blocks_;

@@ -4,6 +4,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/remote/in_flight.hpp>
 
+#include "assert.hpp"
 #include "fabric/thread_guard.hpp"
 
 namespace dunlin::remote {
@@ -44,6 +45,7 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
       size_(members.founders()),
       present_(members.capacity()),
       come_(size_) {
+  DUNLIN_ASSERT_ALWAYS(size_ <= capacity(), "the founders have the first of all ranks");
   for (Rank rank = 0; rank < capacity(); ++rank)
     if (members.contains(rank)) come_ = std::max(come_, rank + 1);
   look_who_is_present();
@@ -52,16 +54,25 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
 }
 
 Progress::~Progress() {
+  DUNLIN_ASSERT_ALWAYS(!polling_, "REM-4: no callback destroys the Progress that runs it");
   calls_.end_all(Status::abandoned);
   while (first_ != nullptr) first_->abandon();
+  DUNLIN_ASSERT(in_flight() == 0, "REM-3: nothing is under way without a progress");
 }
 
 void Progress::look_who_is_present() {
+  DUNLIN_ASSERT_ALWAYS(to_fence_.empty() && come_ >= known_,
+                       "REM-13: members that are gone are fenced before the parts hear of it");
   known_ = come_;
   for (Rank rank = 0; rank < capacity(); ++rank) present_[rank] = members_.contains(rank);
 }
 
-void Progress::add(Part& part) { parts_.push_back(&part); }
+void Progress::add(Part& part) {
+  DUNLIN_ASSERT_ALWAYS(std::ranges::find(parts_, &part) == parts_.end(),
+                       "REM-13: a part hears of each change once");
+  parts_.push_back(&part);
+}
+
 void Progress::remove(Part& part) noexcept { std::erase(parts_, &part); }
 
 void Progress::check_is_founder(const std::string& who) const {
@@ -86,6 +97,8 @@ const std::string& Progress::forked_text() noexcept {
 }
 
 void Progress::link(InFlight& operation) noexcept {
+  DUNLIN_ASSERT(!operation.finished() && !operation.linked_,
+                "REM-1: an operation under way is in the list once");
   operation.linked_ = true;
   operation.before_ = last_;
   operation.after_ = nullptr;
@@ -119,9 +132,11 @@ std::size_t Progress::poll() {
 /// the fabric did not take for failed has left a further group by itself; it, too, must change
 /// nothing here any more, so it parts from this fabric.
 void Progress::follow_members() {
+  DUNLIN_ASSERT_ALWAYS(members_.generation() > generation_, "the members change in one order");
   generation_ = members_.generation();
   for (Rank rank = 0; rank < capacity(); ++rank) {
     if (members_.contains(rank)) {
+      DUNLIN_ASSERT(has_been_[rank] || rank >= come_, "REM-13: no rank comes twice");
       has_been_[rank] = true;
       come_ = std::max(come_, rank + 1);
       continue;
@@ -151,6 +166,8 @@ std::size_t Progress::fence_members() {
   }
   told_generation_ = generation_;
   look_who_is_present();
+  DUNLIN_ASSERT(std::ranges::equal(present_, has_been_),
+                "REM-13: the parts hear that a member is gone once it is expelled and fenced");
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
   return 1;
 }
@@ -175,6 +192,8 @@ std::size_t Progress::advance_all() {
       }
     }
     if (!operation->finished()) continue;
+    DUNLIN_ASSERT(operation->completion_.finished(),
+                  "REM-3: nothing that an operation has posted is under way when it has ended");
     ++done;
     complete(*operation);
   }
@@ -184,6 +203,8 @@ std::size_t Progress::advance_all() {
 /// The callback may destroy the operation: nothing of it is used after the call.
 void Progress::complete(InFlight& operation) {
   operation.unlink();
+  DUNLIN_ASSERT(operation.finished() && !operation.linked_,
+                "REM-4: an operation has ended and is in no list when its callback runs");
   const std::function<void()> callback = std::exchange(operation.callback_, nullptr);
   Awaiting* const awaiting = std::exchange(operation.awaiting_, nullptr);
   const auto waiter = awaiting == nullptr ? nullptr : std::exchange(awaiting->waiter_, nullptr);

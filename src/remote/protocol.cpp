@@ -33,7 +33,10 @@ FramePool::~FramePool() {
 
 void* FramePool::take(std::size_t bytes) noexcept {
   const std::size_t block = block_bytes(bytes), size = block / kCacheLineBytes;
-  if (size < kSizes && free_[size] != nullptr) return std::exchange(free_[size], free_[size]->next);
+  if (size < kSizes && free_[size] != nullptr) {
+    DUNLIN_ASSERT(owner_of(free_[size], block) == this, "REM-5: a frame stays in one pool");
+    return std::exchange(free_[size], free_[size]->next);
+  }
   void* const frame = ::operator new (block, std::align_val_t{kCacheLineBytes}, std::nothrow);
   if (frame != nullptr) owner_of(frame, block) = this;
   return frame;
@@ -41,6 +44,7 @@ void* FramePool::take(std::size_t bytes) noexcept {
 
 void FramePool::give_back(void* frame, std::size_t bytes) noexcept {
   const std::size_t block = block_bytes(bytes), size = block / kCacheLineBytes;
+  DUNLIN_ASSERT(owner_of(frame, block) != nullptr, "REM-5: a frame goes back where it is from");
   FramePool& pool = *owner_of(frame, block);
   if (size >= kSizes) return ::operator delete (frame, std::align_val_t{kCacheLineBytes});
   pool.free_[size] = new (frame) Free{pool.free_[size]};
@@ -62,6 +66,7 @@ bool Runs::start(Protocol<Status> protocol, ProtocolState*& state) noexcept {
 
 void Runs::link(ProtocolState& state) noexcept {
   DUNLIN_ASSERT(!state.finished_, "REM-1: what has ended is in no list");
+  DUNLIN_ASSERT(state.outermost_ == &state, "REM-4: a protocol that another awaits is in no list");
   state.deadline_ns_ = kForever;
   state.awaiting_ = nullptr;
   state.callback_ = nullptr;
@@ -74,6 +79,7 @@ void Runs::link(ProtocolState& state) noexcept {
 }
 
 void Runs::unlink(ProtocolState& state) noexcept {
+  DUNLIN_ASSERT(state.in_ == this && size_ > 0, "REM-4: a protocol leaves the list that it is in");
   --size_;
   if (next_ == &state) next_ = state.after_;
   (state.before_ != nullptr ? state.before_->after_ : first_) = state.after_;
@@ -104,6 +110,8 @@ std::size_t Runs::advance(bool stopped) {
 }
 
 void Runs::advance(ProtocolState& state) {
+  DUNLIN_ASSERT(state.in_ == this && !state.finished_,
+                "REM-1: a protocol that has ended goes on no more");
   if (state.waiter_->ready()) state.goes_on_.resume();
   if (state.finished_) complete(state, Status::ok);
 }
@@ -114,6 +122,7 @@ void Runs::end_all(Status status) noexcept {
     if (state.call_ != nullptr) state.call_->state_ = nullptr;
     drop(state, status);
   }
+  DUNLIN_ASSERT(size_ == 0 && last_ == nullptr, "REM-3: no protocol is left in a list that ends");
 }
 
 /// Whatever waits for it hears nothing.
@@ -126,6 +135,8 @@ void Runs::drop(ProtocolState& state, Status status) noexcept {
 
 /// The callback may destroy the call: nothing of it is used after that. REM-4
 void Runs::complete(ProtocolState& state, Status status) {
+  DUNLIN_ASSERT(state.finished_ || (status != Status::ok && status != Status::under_way),
+                "REM-1: a call whose protocol has not ended ends with a named error");
   unlink(state);
   const std::unique_ptr<std::function<void()>> callback(state.callback_);
   AwaitingCall* const awaiting = state.awaiting_;
@@ -144,6 +155,7 @@ bool CallBase::may_begin() const noexcept {
 }
 
 void CallBase::go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept {
+  DUNLIN_ASSERT(state_ == &state && !state.finished_, "REM-1: a call is one protocol under way");
   Fabric& fabric = progress_->fabric();
   state.call_ = this;
   progress_->calls_.link(state);
@@ -157,12 +169,14 @@ void CallBase::go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept {
 void CallBase::then(std::function<void()> callback) {
   DUNLIN_ONE_THREAD(&progress_->fabric());
   if (finished()) return callback();
+  DUNLIN_ASSERT(state_->call_ == this, "REM-4: a protocol knows where its call is, also moved");
   if (state_->callback_ == nullptr) state_->callback_ = new std::function<void()>;
   *state_->callback_ = std::move(callback);
 }
 
 void CallBase::give_up() noexcept {
   DUNLIN_ONE_THREAD(&progress_->fabric());
+  DUNLIN_ASSERT(state_->call_ == this, "REM-3: a call gives its own protocol up");
   ProtocolState& state = *std::exchange(state_, nullptr);
   state.in_->drop(state, Status::abandoned);
 }
@@ -172,6 +186,7 @@ bool CallBase::wait_until_finished(std::uint64_t timeout_ns) {
 }
 
 void AwaitingCall::await_suspend(std::coroutine_handle<> waiter) {
+  DUNLIN_ASSERT(!call_->finished(), "REM-4: a coroutine waits for what is under way");
   ProtocolState& state = *call_->state_;
   if (state.awaiting_ != nullptr)
     throw Error(

@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "segment/space.hpp"
 
 /// Calls on segments whose memory is mapped here (Fabric::reach), as on shm: plain functions that
@@ -34,6 +35,8 @@ bool SegmentState::at_once(const SegmentRequest& request, Outcome& outcome) noex
   if (request.call == SegmentCall::lock) {
     segment.lock = locks.acquire_at_once(segment.primary, segment.offset + kLockWord);
     if (!segment.lock.valid()) return false;
+    DUNLIN_ASSERT(locks.answer(segment.lock) == remote::Locks::Answer::held,
+                  "REM-8: the lock is held when the call says so");
     segment.lock_owner = request.owner;
     segment.lock_odd = false;
     outcome.status = Status::ok;
@@ -53,6 +56,8 @@ bool SegmentState::at_once(const SegmentRequest& request, Outcome& outcome) noex
 
 Status SegmentState::get_at_once(const SegmentRequest& request, KnownSegment& segment,
                                  const std::byte* block, Outcome& outcome) noexcept {
+  DUNLIN_ASSERT(!segment.lock.valid() && segment.turn == nullptr,
+                "SEG-3: a get under a lock of this process waits for its turn, in a protocol");
   // Under temporal coherence a get may take, or leave, a copy.
   if (segment.coherence == Coherence::temporal || request.wanted_version != UINT64_MAX)
     return Status::under_way;
@@ -75,6 +80,8 @@ Status SegmentState::get_at_once(const SegmentRequest& request, KnownSegment& se
   if (segment.is_delta()) segment.seen_version = std::max(segment.seen_version, outcome.version);
   if (outcome.unchanged) return Status::ok;
   data = block + segment.data_at(0, outcome.version) + request.offset;
+  DUNLIN_ASSERT(data + request.bytes <= block + (segment.block_end - segment.offset),
+                "SEG-1: a get reads the segment's block alone");
   memory::fetch(request.memory, data, request.bytes);
   const std::uint64_t again = load(block + kVersionWord);
   const bool whole =
@@ -84,6 +91,8 @@ Status SegmentState::get_at_once(const SegmentRequest& request, KnownSegment& se
 
 Status SegmentState::put_at_once(const SegmentRequest& request, KnownSegment& segment,
                                  std::byte* block, Outcome& outcome) noexcept {
+  DUNLIN_ASSERT(segment.copies == 1 && segment.turn == nullptr,
+                "SEG-13: a put to two copies, or behind another call's turn, is a protocol");
   const std::uint64_t begin = segment.data_at(0, 0) + request.offset;
   if (!segment.puts_lock()) {
     memory::place(block + begin, request.memory, request.bytes);
@@ -96,6 +105,9 @@ Status SegmentState::put_at_once(const SegmentRequest& request, KnownSegment& se
   if (!lock.valid()) return Status::under_way;
   const std::uint64_t word = load(block + kVersionWord);
   if (word % 2 == 0) {
+    DUNLIN_ASSERT(segment.data_at(segment.offset, word / 2 + 1) + request.offset + request.bytes <=
+                      segment.block_end,
+                  "SEG-1: a put writes to the segment's block alone");
     if (segment.is_delta()) {  // into a slot that no member reads
       memory::place(block + segment.data_at(0, word / 2 + 1), request.memory, request.bytes);
     } else {

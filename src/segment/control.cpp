@@ -22,6 +22,7 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
     case SegmentCall::put:
     case SegmentCall::lock:
       if (at_once(request, outcome)) {
+        DUNLIN_ASSERT(outcome.status != Status::under_way, "REM-1: a call that ends has a result");
         ++counter_of(request.call);
         return {progress, outcome};
       }
@@ -49,7 +50,8 @@ SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_
 Asked::Asked(SegmentState& its_space, Rank its_member, SegmentMessage& its_message)
     : space(its_space), member(its_member), message(its_message) {
   message.id = space.next_id++;
-  space.asked.emplace(message.id, this);
+  const bool is_new = space.asked.emplace(message.id, this).second;
+  DUNLIN_ASSERT_ALWAYS(is_new && message.id != 0, "SEG-2: an answer is for one question");
 }
 
 Asked::~Asked() {
@@ -59,6 +61,7 @@ Asked::~Asked() {
 
 /// A message on a channel that the other side has not made would hold up all that follow it.
 Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
+  DUNLIN_ASSERT(member < progress.size(), "SEG-4: founders alone have segments, and are asked");
   co_await Until(
       [&] { return gone(member) || refused[member] || fabric.connected(member, pool.id()); });
   if (gone(member)) co_return Status::lost;
@@ -108,6 +111,8 @@ Protocol<Status> SegmentState::resolve(Key key, std::uint64_t owner) {
       if (answered != Status::ok) message.status = Status::unknown;
     } while (message.status == Status::busy);
     const Status status = look(key, owner);
+    DUNLIN_ASSERT(status != Status::ok || known(key) != nullptr,
+                  "SEG-1: a key that is found is known");
     if (status != Status::unknown) co_return status;
     if (message.status == Status::ok) co_return Status::unknown;  // a peer's nonsense
     const bool search_on = message.status == Status::unknown && gone(key.home());
@@ -126,6 +131,9 @@ bool SegmentState::is_undecided() const noexcept {
 // --- allocate, find, release ---------------------------------------------------------------------
 
 Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string name) {
+  DUNLIN_ASSERT_ALWAYS(request.bytes > 0 && request.copies >= 1 && request.copies <= 2 &&
+                           name.size() <= kMaxSegmentNameBytes && request.place < progress.size(),
+                       "the caller has checked the place, and by fault_of() the rest");
   Transfer one(*this, request);
   SegmentMessage message{.type = Type::allocate,
                          .coherence = request.coherence,
@@ -138,6 +146,7 @@ Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string nam
     SegmentState& space;
     const SegmentMessage& message;
     const std::string& name;
+    Rank home;
     Key key = {};
     bool handed_out = false;
     ~Made() {
@@ -149,9 +158,9 @@ Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string nam
         space.channel.send(space.directory_of(name), unbind);
       }
       const Key made = key.value != 0 ? key : Key{message.key};
-      space.channel.send(made.home(), SegmentMessage{.type = Type::release, .key = made.value});
+      space.channel.send(home, SegmentMessage{.type = Type::release, .key = made.value});
     }
-  } made{*this, message, name};
+  } made{*this, message, name, request.place};
   Status status = co_await ask(request.place, message);
   if (status == Status::ok) status = message.status;
   made.handed_out = status != Status::ok || name.empty();

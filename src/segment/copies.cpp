@@ -21,6 +21,8 @@ using Type = SegmentMessage::Type;
 
 /// Without a member that has room there is one copy only, until the members change.
 Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
+  DUNLIN_ASSERT(holding(key) != nullptr && !copying.contains(key.value),
+                "SEG-13: the primary has one second copy made at a time");
   Copying& one = copying[key.value];
   Status status = Status::no_room;
   for (std::uint32_t tried = 1; tried < progress.size() && status != Status::ok; ++tried) {
@@ -31,6 +33,8 @@ Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
     status = Status::lost;  // also if it was complete: from the beginning, without it
     tried = 0;
   }
+  DUNLIN_ASSERT(status != Status::ok || (one.completed && progress.contains(one.backup)),
+                "SEG-13: a second copy counts when it is complete, at a member");
   if (status != Status::ok) one.backup = kNobody;
   const Copying made = one;
   copying.erase(key.value);
@@ -40,7 +44,7 @@ Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
 
 /// Asks the member for a block, lets puts rest everywhere, writes all that is here, and says so.
 Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
-  DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
+  DUNLIN_ASSERT(backup != fabric.rank(), "SEG-13: two copies are at two members");
   one = {};
   one.backup = backup;
   SegmentMessage message = describe(key, *holding(key));
@@ -53,6 +57,7 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
   one.pauses = true;
   for (Rank rank = 0; rank < progress.size(); ++rank)
     if (progress.contains(rank)) one.waiting_for.push_back(rank);
+  DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
   SegmentMessage pause = describe(key, *holding(key));
   pause.type = Type::pause;
   tell_all(pause);
@@ -60,6 +65,9 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
   co_await Until([&] { return one.waiting_for.empty() || is_out(); });
   if (is_out()) co_return Status::lost;
 
+  DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
+  DUNLIN_ASSERT(one.pauses && one.waiting_for.empty(),
+                "SEG-13: no put is under way while it is copied");
   const HeldSegment& segment = *holding(key);  // all but the lock's word
   const std::uint64_t bytes =
       is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
@@ -76,6 +84,8 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
 }
 
 void SegmentState::end_copy(Key key, const Copying& one, Allocating first) {
+  DUNLIN_ASSERT_ALWAYS(holding(key) != nullptr && !copying.contains(key.value),
+                       "SEG-13: a copy that ended is under way no more, and its segment is there");
   HeldSegment& segment = *holding(key);
   segment.backup = one.backup;
   segment.backup_offset = one.backup_offset;
@@ -84,7 +94,7 @@ void SegmentState::end_copy(Key key, const Copying& one, Allocating first) {
     locks.forget(segment.offset + kLockWord);
     blocks.free(segment.offset);
     segment.taken = false;
-    free_slots.push_back(key.slot());
+    if (segment.generation != UINT32_MAX) free_slots.push_back(key.slot());
     return channel.send(
         first.asker,
         SegmentMessage{.type = Type::allocated, .status = Status::no_room, .id = first.id});
@@ -111,8 +121,10 @@ void SegmentState::make_backup(Rank from, const SegmentMessage& message) {
   drop_backup(Key{message.key});
   SegmentMessage reply{
       .type = Type::backup_made, .status = Status::no_room, .id = message.id, .key = message.key};
+  const Rank home = Key{message.key}.home();
   const bool sound = message.bytes > 0 && message.bytes <= options.pool_bytes &&
-                     message.versions <= kMaxKeptVersions;
+                     message.versions <= kMaxKeptVersions && home != fabric.rank() &&
+                     home < progress.size() && !adopted.contains(message.key);
   if (!sound) return channel.send(from, reply);
   const auto offset =
       blocks.allocate(block_bytes(message.coherence, message.bytes, message.versions));
@@ -135,6 +147,9 @@ void SegmentState::drop_backup(Key key) {
 }
 
 void SegmentState::adopt(Key key, const BackupCopy& copy) {
+  DUNLIN_ASSERT_ALWAYS(
+      copy.complete && !progress.contains(copy.primary),
+      "SEG-13: a complete copy is the primary once the members agree that the former one is gone");
   const SegmentMessage& description = copy.description;
   adopted[key.value] = {.generation = key.generation(),
                         .taken = true,
@@ -186,6 +201,8 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
 /// (SEG-4): a member that never heard of the pause has lost the segment before `no_copy` arrives.
 void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   KnownSegment* const segment = known(Key{message.key});
+  const bool sound = message.backup == kNobody || message.backup < progress.size();
+  if (!sound || (segment != nullptr && segment->copies < 2)) return;  // no member of ours says so
   if (segment != nullptr && segment->primary != from && !segment->lost &&
       progress.contains(segment->primary)) {
     early.emplace_back(from, message);
@@ -225,6 +242,7 @@ std::size_t SegmentState::answer_pauses() {
 
 /// The locks are repaired after this, and the queues of these with them.
 void SegmentState::move_known_segments() {
+  DUNLIN_ASSERT_ALWAYS(locks.repairing(), "REM-8: locks move while their queues rest");
   for (const auto& slots : known_at)
     for (const auto& slot : slots) {
       if (slot == nullptr) continue;
@@ -249,6 +267,8 @@ void SegmentState::move_known_segments() {
         ++segment.placement;
         segment.backup = kNobody;
       }
+      DUNLIN_ASSERT(segment.lost || progress.contains(segment.primary),
+                    "SEG-4: a segment is lost, or at a member");
     }
 }
 
@@ -269,6 +289,10 @@ void SegmentState::copies_changed() {
     message.type = Type::no_copy;
     tell_all(message);
   }
+  DUNLIN_ASSERT(
+      std::ranges::all_of(backups,
+                          [&](const auto& one) { return progress.contains(one.second.primary); }),
+      "SEG-13: each copy of a dead primary is taken over or dropped");
   for (auto& [key, one] : copying)
     std::erase_if(one.waiting_for, [&](Rank rank) { return !progress.contains(rank); });
   begin_copies();

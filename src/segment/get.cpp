@@ -30,6 +30,9 @@ Transfer::Transfer(SegmentState& its_space, const SegmentRequest& its_request) n
 Transfer::~Transfer() {
   ++space.counter_of(request.call);
   remote::Locks& locks = space.locks;
+  DUNLIN_ASSERT(!changing || locked, "SEG-3: a put posts its changes under the lock");
+  DUNLIN_ASSERT(segment != nullptr || !lock.valid(),
+                "SEG-1: a call uses the segment whose lock it takes");
   if (changing && !lock.valid()) segment->lock_odd = segment->unsettled = true;
   const remote::LockNode under = lock.valid() || segment == nullptr ? lock : segment->lock;
   if (changing && lock.valid()) locks.set_recovered(lock, true);
@@ -43,6 +46,9 @@ Transfer::~Transfer() {
 }
 
 void Transfer::use(KnownSegment& its_segment) noexcept {
+  DUNLIN_ASSERT(segment == nullptr, "SEG-1: a call counts once as a user");
+  DUNLIN_ASSERT(its_segment.generation == request.key.generation(),
+                "SEG-1: a key is of one generation of its slot");
   segment = &its_segment;
   placement = segment->placement;
   ++segment->users;
@@ -54,6 +60,7 @@ Status SegmentState::enter(Transfer& one) noexcept {
   const SegmentRequest& request = one.request;
   Status status = look(request.key, request.owner);
   if (status != Status::ok) return status;
+  DUNLIN_ASSERT(known(request.key) != nullptr, "SEG-1: a key that is found is known");
   KnownSegment& segment = *known(request.key);
   if (request.call == SegmentCall::lock)
     status = segment.is_locked_by(request.owner) ? Status::already_held : Status::ok;
@@ -64,11 +71,15 @@ Status SegmentState::enter(Transfer& one) noexcept {
 }
 
 Outcome Transfer::ended(Status status) noexcept {
+  DUNLIN_ASSERT(status != Status::under_way && status != kMoved,
+                "REM-1: a call ends with `ok` or a named error, and begins anew if it has moved");
   outcome.status = status;
   return outcome;
 }
 
 Status SegmentState::Gate::now() const noexcept {
+  DUNLIN_ASSERT(one == nullptr || (one->locked && one->segment->turn == one),
+                "SEG-3: a put changes the segment in its turn under the lock");
   if (one == nullptr || one->changing || !copies) return Status::ok;
   const KnownSegment& segment = *one->segment;
   const bool waits = segment.paused && !segment.unsettled;
@@ -89,6 +100,7 @@ bool SegmentState::has_place(KnownSegment& segment) const noexcept {
 /// until all have parted from it; then it begins anew at the new primary, but keeps its lock.
 Protocol<Status> SegmentState::place(Transfer& one) {
   KnownSegment& segment = *one.segment;
+  DUNLIN_ASSERT(segment.copies > 1, "SEG-4: a segment with one copy never moves");
   co_await Until([&] {
     return segment.lost ||
            (has_place(segment) && (!one.failed || one.placement != segment.placement));
@@ -142,6 +154,9 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
       if (status != Status::ok) co_return one.ended(status);
     }
 
+    DUNLIN_ASSERT(!excludes || one.locked, "SEG-8: a get that excludes puts has the lock");
+    DUNLIN_ASSERT(!one.locked || !segment.puts_lock() || segment.turn == &one,
+                  "SEG-3: the calls under a lock take turns");
     // An abandoned put under this lock may have ended all the same: only the word knows.
     std::uint64_t version = 0;
     if (segment.versioned() || (one.odd && segment.puts_lock())) {
@@ -166,6 +181,9 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
       if (segment.versioned()) one.outcome.version = version;
     }
 
+    DUNLIN_ASSERT(
+        segment.generation == request.key.generation() && fault_of(request, segment) == Status::ok,
+        "SEG-1: a segment that is used stays the one it was");
     const std::uint64_t posted_at_ns =
         segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
     status =
@@ -206,6 +224,8 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
 bool SegmentState::take_copy(Transfer& one) noexcept {
   const KnownSegment& segment = *one.segment;
   if (segment.coherence != Coherence::temporal || segment.copy.empty()) return false;
+  DUNLIN_ASSERT(segment.copy.size() == segment.bytes && segment.copied_at_ns <= fabric.now_ns(),
+                "SEG-10: a get of the whole has made the copy");
   if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return false;
   const SegmentRequest& request = one.request;
   one.outcome.version = segment.copy_version;

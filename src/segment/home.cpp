@@ -2,6 +2,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "fabric/hash.hpp"
 #include "segment/space.hpp"
 
@@ -25,6 +26,7 @@ void zero(std::span<std::byte> memory) noexcept {
 void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
   SegmentMessage message{};
   if (!remote::parse(bytes, message)) return;
+  DUNLIN_ASSERT(from < progress.size(), "SEG-4: founders alone have segments, and ask");
   const Key key{message.key};
   switch (message.type) {
     case Type::allocate:
@@ -77,6 +79,8 @@ void SegmentState::answer(Rank to, const SegmentMessage& request, Status status,
 }
 
 SegmentMessage SegmentState::describe(Key key, const HeldSegment& segment) const {
+  DUNLIN_ASSERT(segment.taken && segment.generation == key.generation(),
+                "SEG-1: a key is of one generation of its slot");
   SegmentMessage message{.type = Type::resume,
                          .coherence = segment.coherence,
                          .key = key.value,
@@ -113,6 +117,8 @@ void SegmentState::allocate(Rank from, const SegmentMessage& request) {
   const std::uint32_t slot = free_slots.back();
   free_slots.pop_back();
   HeldSegment& segment = held[slot];
+  DUNLIN_ASSERT_ALWAYS(!segment.taken && segment.generation != UINT32_MAX,
+                       "SEG-1: a slot is one segment's, and no generation comes twice");
   segment = {.generation = segment.generation + 1,
              .taken = true,
              .coherence = request.coherence,
@@ -123,6 +129,8 @@ void SegmentState::allocate(Rank from, const SegmentMessage& request) {
              .copies = request.copies,
              .name = request.name_text(),
              .known_by = {from}};
+  DUNLIN_ASSERT_ALWAYS(segment.block() == bytes && *offset + bytes <= pool.memory().size(),
+                       "REM-6: a block has the bytes that its segment needs, and lies in the pool");
   zero(pool.memory().subspan(*offset, bytes));
   locks.manage(*offset + kLockWord);
   const Key key = Key::of(fabric.rank(), slot, segment.generation);
@@ -171,6 +179,7 @@ void SegmentState::release(Rank from, const SegmentMessage& request) {
   const Status status = look_up(key);
   if (status != Status::ok) return answer(from, request, status, key);
   HeldSegment& segment = *holding(key);
+  DUNLIN_ASSERT_ALWAYS(!segment.closing, "SEG-2: a segment is released once");
   segment.closing = true;
   segment.releaser = from;
   segment.release_id = request.id;
@@ -179,6 +188,8 @@ void SegmentState::release(Rank from, const SegmentMessage& request) {
 
 /// With two copies every member may have been told of it.
 void SegmentState::invalidate(Key key, HeldSegment& segment) {
+  DUNLIN_ASSERT_ALWAYS(segment.closing && !copying.contains(key.value),
+                       "SEG-1: members drop what is released, and no second copy is under way");
   if (segment.copies > 1) {
     segment.known_by.clear();
     for (Rank rank = 0; rank < progress.size(); ++rank) segment.known_by.push_back(rank);
@@ -215,6 +226,8 @@ void SegmentState::dropped(Rank by, Key key) {
 /// SEG-1: no member reads or writes there any more, so its memory may be another's.
 void SegmentState::close(Key key) {
   HeldSegment& segment = *holding(key);
+  DUNLIN_ASSERT_ALWAYS(segment.closing && segment.known_by.empty() && !copying.contains(key.value),
+                       "SEG-1: a block is free once no member knows its segment");
   locks.forget(segment.offset + kLockWord);
   blocks.free(segment.offset);
   segment.taken = segment.closing = false;
@@ -257,6 +270,8 @@ void SegmentState::take_answer(Rank from, const SegmentMessage& message) {
   const auto found = asked.find(message.id);
   if (found != asked.end() && found->second->member == from) {
     found->second->message = message;
+    if (message.status == Status::under_way || message.status == kMoved)  // no answer of ours
+      found->second->message.status = Status::unknown;
     found->second->answered = true;
   } else if (message.status == Status::ok && message.type == Type::allocated) {  // unwanted by now
     channel.send(from, SegmentMessage{.type = Type::release, .key = message.key});
@@ -275,7 +290,8 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
   const bool is_used = segment.users > 0 || segment.lock.valid();
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
-                           message.versions <= kMaxKeptVersions;
+                           message.versions <= kMaxKeptVersions &&
+                           (message.backup == kNobody || message.backup < progress.size());
   if (is_used || !is_possible) return;  // no member of ours has sent this
   segment.generation = key.generation();
   segment.coherence = message.coherence;
@@ -302,6 +318,8 @@ std::size_t SegmentState::drop_what_closes() {
       const bool used = segment->users > 0 || segment->lock.valid() ||
                         !locks.idle(segment->primary, segment->offset + kLockWord);
       if (used) continue;
+      DUNLIN_ASSERT(segment->turn == nullptr,
+                    "SEG-1: a call that has the turn is one of the segment's users");
       *segment = KnownSegment();
       segment->released = key.generation();
     }
@@ -322,6 +340,7 @@ Rank SegmentState::next_in_turn() noexcept {
     turn = (turn + 1) % progress.size();
     if (!gone(turn)) break;
   }
+  DUNLIN_ASSERT(turn < progress.size(), "SEG-4: founders alone have segments");
   return turn;
 }
 

@@ -1,3 +1,4 @@
+#include "assert.hpp"
 #include "segment/space.hpp"
 
 /// Locks of segments, for this process or an attached one.
@@ -10,6 +11,7 @@ using remote::Until;
 
 /// Takes the segment's lock for this call.
 Protocol<Status> SegmentState::acquire(Transfer& one) {
+  DUNLIN_ASSERT(!one.locked && !one.lock.valid(), "REM-8: a call takes its segment's lock once");
   KnownSegment& segment = *one.segment;
   const auto enters = [&] {  // unless too many do at once
     if (segment.copies > 1 && segment.lost) return true;
@@ -59,6 +61,8 @@ Protocol<Outcome> SegmentState::lock(SegmentRequest request) {
     } while (status == kMoved);
   }
   if (status != Status::ok) co_return one.ended(status);
+  DUNLIN_ASSERT(one.locked && locks.answer(one.lock) == Locks::Answer::held,
+                "REM-8: the process gets a lock that its call has");
   segment.lock = std::exchange(one.lock, {});
   segment.lock_owner = request.owner;
   segment.lock_odd = word % 2 != 0;
@@ -73,6 +77,8 @@ Outcome SegmentState::unlock(const SegmentRequest& request) noexcept {
   KnownSegment* const segment = known(request.key);
   outcome.status = Status::not_held;
   if (segment == nullptr || !segment->is_locked_by(request.owner)) return outcome;
+  DUNLIN_ASSERT(segment->turn == nullptr,
+                "SEG-3: the calls under a lock have ended when it is given back");
   locks.set_recovered(segment->lock, segment->lock_odd || request.holder_died);
   locks.release(std::exchange(segment->lock, {}));
   segment->unsettled = false;  // its successor waits until it is settled

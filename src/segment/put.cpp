@@ -42,6 +42,8 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   } while (status == kMoved);
   if (status != Status::ok) co_return one.ended(status);
 
+  DUNLIN_ASSERT(one.locked && segment.turn == &one,
+                "SEG-3: a put keeps its turn until it is complete");
   one.changing = false;
   if (one.lock.valid()) locks.set_recovered(one.lock, false);
   segment.lock_odd = segment.unsettled = false;
@@ -93,6 +95,10 @@ Protocol<Status> SegmentState::change(Transfer& one) {
     status = judge(one, Status::ok);
     if (status != Status::ok) co_return status;
   }
+  DUNLIN_ASSERT(segment.turn == &one && segment.generation == request.key.generation(),
+                "SEG-1: a segment that is used stays the one it was");
+  DUNLIN_ASSERT(request.offset + request.bytes <= segment.bytes,
+                "SEG-1: a put writes to the segment's block alone");
   one.second = segment.paused ? kNobody : segment.backup;
   one.second_offset = segment.backup_offset;
   const bool two_copies =
@@ -123,6 +129,8 @@ Protocol<Status> SegmentState::change(Transfer& one) {
       status = after(co_await batch);
       if (status != Status::ok) co_return status;
     }
+    DUNLIN_ASSERT(delta || one.odd || one.changing,
+                  "SEG-13: the primary's word is odd before the second copy is written");
     high = one.final_word;
     low = high - (delta ? 2 : 1);
     if (two_copies) {

@@ -3,6 +3,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/segment.hpp>
 
+#include "assert.hpp"
 #include "fabric/hash.hpp"
 #include "fabric/names.hpp"
 #include "segment/space.hpp"
@@ -78,6 +79,7 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
       refused(progress.size()),
       known_at(progress.size()),
       turn(fabric.rank()) {
+  DUNLIN_ASSERT_ALWAYS(blocks.use().bytes <= pool.memory().size(), "REM-6: blocks lie in the pool");
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != pool.id() || event.peer >= withdrawn.size()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn[event.peer] = true;
@@ -91,6 +93,7 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
 
 SegmentState::~SegmentState() {
   protocols.end_all(Status::abandoned);
+  DUNLIN_ASSERT(asked.empty(), "REM-3: no call outlives its space");
   progress.remove(*this);
 }
 

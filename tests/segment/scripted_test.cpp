@@ -1,6 +1,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -363,6 +364,35 @@ TEST_F(SegmentScript, WhatWasAllocatedForACallThatWasGivenUpIsReleased) {
   EXPECT_TRUE(world->run_until([&] { return calls.size() == 1; }, kLongNs));
   world->run_for(1'000'000);
   EXPECT_EQ(at(0).use().blocks, 1U) << "REM-3: a call has left something behind";
+}
+
+/// A peer that has failed may send anything.
+TEST_F(SegmentScript, MessagesThatNoMemberSendsChangeNothing) {
+  start(3);
+  const auto send = [&](Rank from, const SegmentMessage& message) {
+    world->on(from, [&] { state(from).channel.send(1, message); });
+    world->run_for(1'000'000);
+  };
+  using Type = SegmentMessage::Type;
+  const Key single =
+      make({.bytes = sizeof words, .coherence = Coherence::write, .placement = {0}}, 1);
+  send(0, {.type = Type::resume, .key = single.value, .offset = 1 << 15});
+  EXPECT_EQ(get(1, single), 1U) << "what has one copy does not move";
+
+  const Key copied = make(two_copies(), 1);
+  send(0, {.type = Type::resume, .key = copied.value, .offset = 1 << 15, .backup = 4'000});
+  EXPECT_EQ(get(1, copied), 1U) << "there is no member 4000";
+
+  const std::size_t used = at(1).use().used;
+  send(0, {.type = Type::make_backup, .key = Key::of(1, 0, 9).value, .bytes = 8, .copies = 2});
+  EXPECT_EQ(at(1).use().used, used) << "a member has no second copy of its own segment";
+
+  std::optional<SegmentOperation> search;
+  const std::uint64_t id = state(1).next_id;
+  world->on(1, [&] { search.emplace(at(1).find("none")); });
+  send(state(1).directory_of("none"),
+       {.type = Type::answer, .status = Status::under_way, .id = id});
+  EXPECT_EQ(search->status(), Status::unknown) << "REM-1: a call ends with `ok` or a named error";
 }
 
 }  // namespace

@@ -86,6 +86,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
 /// Whether all stamps are equal to the slot's first word.
 [[nodiscard]] inline bool is_whole(const SlotShape& shape, const std::byte* slot) noexcept {
   const std::uint64_t word = word_at(slot);
+  if (shape.lines == 1) return word_at(slot + shape.slot_bytes - kStampBytes) == word;
   const std::uint32_t line_bytes = shape.line_bytes();
   std::uint64_t different = 0;
   for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes)
@@ -95,6 +96,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
 
 /// Whether each line of the slot has been written at least once.
 [[nodiscard]] inline bool is_written(const SlotShape& shape, const std::byte* slot) noexcept {
+  if (shape.lines == 1) return word_at(slot + shape.slot_bytes - kStampBytes) != 0;
   const std::uint32_t line_bytes = shape.line_bytes();
   bool written = true;
   for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes)
