@@ -191,8 +191,15 @@ remote::Call<MaybePresent> WordsCore::has_bits(Rank home, std::uint64_t offset,
 }
 
 remote::Call<CounterValue> WordsCore::sum(Rank first, Rank last, std::uint64_t offset) {
-  ++state_->counters.one_sided;
-  return {state_->progress, state_->sum(first, last, offset)};
+  WordsState& words = *state_;
+  ++words.counters.one_sided;
+  CounterValue all;
+  for (Rank rank = first; rank <= last; ++rank) {
+    const std::byte* const word = words.at(rank, offset, kWordBytes);
+    if (word == nullptr) return {words.progress, words.sum(first, last, offset)};
+    all.word += memory::load(*reinterpret_cast<const std::uint64_t*>(word));
+  }
+  return {words.progress, all};
 }
 
 }  // namespace container
