@@ -253,6 +253,8 @@ struct MapState final : Served {
   /// not checked, or that the call is announced.
   [[nodiscard]] std::optional<MapApplied> at_once(std::uint64_t hash, MapCall call, Promise promise,
                                                   Style style, std::byte* payload) noexcept;
+  [[nodiscard]] std::optional<MapApplied> find_small(Rank home, std::uint64_t hash,
+                                                     std::byte* payload) noexcept;
   /// Asks for the memory where a call on that hash will begin.
   void prefetch(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
@@ -303,6 +305,8 @@ struct MapState final : Served {
   MapSpec spec;
   SlotShape shape;
   bool coherent;  // the processor's atomics and the fabric's exclude each other
+  const bool is_small =
+      shape.slot_bytes == kSmallSlotBytes && spec.key_bytes == 8 && spec.value_bytes <= 8;
   MapTable first;
   std::vector<std::unique_ptr<MapTable>> later;
   std::vector<std::uint32_t> sizes;  // of all tables that there may ever be

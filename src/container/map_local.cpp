@@ -4,6 +4,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/map.hpp"
+#include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
 #include "fault_injection.hpp"
 
@@ -99,9 +100,39 @@ void MapState::prefetch(std::uint64_t hash) const noexcept {
   if (memory != nullptr) __builtin_prefetch(memory + offset_of(first.first_slot(hash)), 1);
 }
 
+/// As local(), for the commonest slots and keys.
+std::optional<MapApplied> MapState::find_small(Rank home, std::uint64_t hash,
+                                               std::byte* payload) noexcept {
+  const std::byte* const memory = mapped(first, home);
+  if (memory == nullptr) return {};
+  const std::uint16_t fingerprint = fingerprint_of(hash);
+  const std::uint64_t key = word_at(payload);
+  std::uint32_t slot = first.first_slot(hash);
+  for (std::uint32_t probed = 0; probed < first.window; ++probed) {
+    const SmallSlot seen = fetch_small(memory + kCacheLineBytes + slot * kSmallSlotBytes);
+    if (seen.word == 0) return MapApplied{};
+    if (word::fingerprint_of(seen.word) == fingerprint) {
+      const bool is_it = word::state_of(seen.word) == word::ready && seen.stamp == seen.word &&
+                         seen.payload[0] == key;
+      if (!is_it) return {};  // what it is, local() tells
+      copy_bytes(payload + sizeof key, &seen.payload[1], spec.value_bytes);
+      return MapApplied{.found = true};
+    }
+    slot = slot + 1 < first.slots ? slot + 1 : 0;
+  }
+  return {};
+}
+
 std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Promise promise,
                                             Style style, std::byte* payload) noexcept {
   const Rank home = home_of(hash);
+  const bool is_message =
+      style == Style::message || (spec.style == Style::message && style == Style::automatic);
+  if (call == MapCall::find && is_small && (home == self || (!is_message && coherent)))
+    if (const auto found = find_small(home, hash, payload)) {
+      ++(home == self ? counters.local : counters.one_sided);
+      return found;
+    }
   if (home == self) {
     if (call != MapCall::find && !writes_directly(promise)) return {};
     const MapApplied applied = local(self, hash, call, promise, payload);
@@ -109,9 +140,7 @@ std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Pr
     ++counters.local;
     return applied;
   }
-  const Style wanted = style != Style::automatic ? style : spec.style;
-  const bool by_message =
-      wanted == Style::message || (spec.style == Style::message && call != MapCall::find);
+  const bool by_message = is_message || (spec.style == Style::message && call != MapCall::find);
   if (by_message || !coherent) return {};
   const MapApplied applied =
       local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
@@ -205,6 +234,10 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
 void MapState::publish_local(std::byte* slot, std::uint64_t claim,
                              const std::byte* payload) noexcept {
   const std::uint64_t ready = word::with_state(claim, word::ready);
+  if (shape.slot_bytes == kSmallSlotBytes) {
+    place_small_payload(slot, payload, shape.payload_bytes, ready);
+    return memory::store(word_of_slot(slot, 0), ready);
+  }
   encode(shape, payload, ready, image.data());
   memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
   memory::store(*reinterpret_cast<std::uint64_t*>(slot), ready);

@@ -7,6 +7,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "container/queue.hpp"
+#include "container/small_slot.hpp"
 
 /// A queue at its host; calls where its memory is mapped, as at the host and on shm; and those that
 /// come by message.
@@ -157,8 +158,15 @@ std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::
   if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail) return {};
   std::byte* slot = queue + offset_of(tail);
   for (std::uint32_t i = 0; i < count; ++i, slot = next(queue, slot)) {
-    encode(shape, elements + std::size_t{i} * spec.element_bytes, tail + i + 1, image.data());
-    memory::place(slot, image.data(), shape.slot_bytes);
+    const std::byte* const element = elements + std::size_t{i} * spec.element_bytes;
+    const std::uint64_t stamp = tail + i + 1;
+    if (shape.slot_bytes == kSmallSlotBytes) {
+      memory::store(word_of_slot(slot, 0), stamp);
+      place_small_payload(slot, element, spec.element_bytes, stamp);
+    } else {
+      encode(shape, element, stamp, image.data());
+      memory::place(slot, image.data(), shape.slot_bytes);
+    }
   }
   return QueueOutcome{Status::ok, count};
 }
@@ -168,7 +176,12 @@ std::optional<QueueOutcome> QueueState::local_pop(std::byte* queue, std::byte* t
   std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   std::uint32_t count = 0;
   for (std::byte* slot = queue + offset_of(head); count < most; slot = next(queue, slot)) {
-    memory::fetch(image.data(), slot, shape.slot_bytes);
+    if (shape.slot_bytes == kSmallSlotBytes) {
+      const SmallSlot seen = fetch_small(slot);
+      std::memcpy(image.data(), &seen, sizeof seen);
+    } else {
+      memory::fetch(image.data(), slot, shape.slot_bytes);
+    }
     const std::uint64_t stamp = head + count + 1;
     if (!is_whole(shape, image.data())) break;
     if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
