@@ -110,7 +110,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
 MapState::~MapState() { hub.remove(first.site.id()); }
 
 MapCore::MapCore(Containers& containers, const MapSpec& spec)
-    : state_(std::make_unique<MapState>(containers, spec)) {}
+    : progress_(containers.progress()), state_(std::make_unique<MapState>(containers, spec)) {}
 MapCore::~MapCore() = default;
 Containers& MapCore::containers() const noexcept { return state_->containers; }
 

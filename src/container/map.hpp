@@ -253,6 +253,8 @@ struct MapState final : Served {
   /// not checked, or that the call is announced.
   [[nodiscard]] std::optional<MapApplied> at_once(std::uint64_t hash, MapCall call, Promise promise,
                                                   Style style, std::byte* payload) noexcept;
+  /// Whether a call on another's part may use the memory itself, if that is mapped.
+  [[nodiscard]] bool goes_directly(MapCall call, Style style) const noexcept;
   [[nodiscard]] std::optional<MapApplied> find_small(Rank home, std::uint64_t hash,
                                                      std::byte* payload) noexcept;
   /// Asks for the memory where a call on that hash will begin.

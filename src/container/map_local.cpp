@@ -123,16 +123,15 @@ std::optional<MapApplied> MapState::find_small(Rank home, std::uint64_t hash,
   return {};
 }
 
+bool MapState::goes_directly(MapCall call, Style style) const noexcept {
+  const Style wanted = style != Style::automatic ? style : spec.style;
+  return coherent && wanted != Style::message &&
+         (spec.style != Style::message || call == MapCall::find);
+}
+
 std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Promise promise,
                                             Style style, std::byte* payload) noexcept {
   const Rank home = home_of(hash);
-  const bool is_message =
-      style == Style::message || (spec.style == Style::message && style == Style::automatic);
-  if (call == MapCall::find && is_small && (home == self || (!is_message && coherent)))
-    if (const auto found = find_small(home, hash, payload)) {
-      ++(home == self ? counters.local : counters.one_sided);
-      return found;
-    }
   if (home == self) {
     if (call != MapCall::find && !writes_directly(promise)) return {};
     const MapApplied applied = local(self, hash, call, promise, payload);
@@ -140,8 +139,7 @@ std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Pr
     ++counters.local;
     return applied;
   }
-  const bool by_message = is_message || (spec.style == Style::message && call != MapCall::find);
-  if (by_message || !coherent) return {};
+  if (!goes_directly(call, style)) return {};
   const MapApplied applied =
       local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
   if (applied.again) return {};
@@ -262,7 +260,16 @@ std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style s
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
   if (checker != nullptr) return std::nullopt;
-  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
+  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
+  if (call == MapCall::find && is_small) {
+    const Rank home = home_of(hash);
+    if (home == self || goes_directly(call, style))
+      if (const auto found = find_small(home, hash, payload)) {
+        ++(home == self ? counters.local : counters.one_sided);
+        return found;
+      }
+  }
+  return at_once(hash, call, promise, style, payload);
 }
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.

@@ -134,8 +134,7 @@ struct QueueState final : Served {
   /// The slot behind that one.
   [[nodiscard]] std::byte* next(std::byte* queue, std::byte* slot) const noexcept {
     slot += shape.slot_bytes;
-    const std::uint64_t end = kQueueSlots + std::uint64_t{spec.capacity} * shape.slot_bytes;
-    return slot != queue + end ? slot : queue + kQueueSlots;
+    return slot != queue + queue_bytes ? slot : queue + kQueueSlots;
   }
   [[nodiscard]] std::uint64_t& own_word(std::uint64_t offset) const noexcept {
     return *reinterpret_cast<std::uint64_t*>(site.memory() + offset);
@@ -157,6 +156,7 @@ struct QueueState final : Served {
   StyleChoice styles;
   QueueSpec spec;
   SlotShape shape;
+  const std::uint64_t queue_bytes = kQueueSlots + std::uint64_t{spec.capacity} * shape.slot_bytes;
   bool coherent;
   Site site;
   std::unique_ptr<Checker> checker;  // if promises are checked

@@ -92,7 +92,9 @@ Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_
 
 Style QueueState::style_of(const QueueCall& call) noexcept {
   if (spec.style == Style::message) return Style::message;
-  if (!coherent || kMessageHeader + spec.element_bytes > kMaxMessageBytes) return Style::one_sided;
+  const std::uint64_t pushed = call.pushes ? call.wanted : 1;  // all in one message, or none
+  if (!coherent || pushed * spec.element_bytes > kMaxMessageBytes - kMessageHeader)
+    return Style::one_sided;
   const Style wanted = call.terms.style != Style::automatic ? call.terms.style : spec.style;
   if (wanted != Style::automatic) return wanted;
   return hub.cheaper_style(styles, call.pushes ? Call::push : Call::pop,

@@ -48,11 +48,6 @@ std::uint64_t& word_of(std::byte* queue, std::uint64_t offset) noexcept {
   return *reinterpret_cast<std::uint64_t*>(queue + offset);
 }
 
-std::size_t bytes_of(const QueueSpec& spec, bool at_host) {
-  const std::size_t slots = at_host ? spec.capacity : 0;
-  return kQueueSlots + slots * shape_of(spec.element_bytes).slot_bytes;
-}
-
 }  // namespace
 
 QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
@@ -61,7 +56,7 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
       spec(checked(std::move(its_spec), hub.fabric)),
       shape(shape_of(spec.element_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
-      site(hub, "container", spec.name, bytes_of(spec, is_host()), layout_of(spec)),
+      site(hub, "container", spec.name, is_host() ? queue_bytes : kQueueSlots, layout_of(spec)),
       checker(spec.checked ? std::make_unique<Checker>(hub, kQueueCalls, spec.name, site)
                            : nullptr),
       image(shape.slot_bytes),
@@ -133,7 +128,7 @@ std::byte* QueueState::mapped(const QueueTerms& terms) const noexcept {
       spec.style == Style::message;
   if (by_message || !coherent) return nullptr;
   const std::span<std::byte> there = hub.fabric.reach(spec.host, site.region());
-  return there.size() >= bytes_of(spec, true) ? there.data() : nullptr;
+  return there.size() >= queue_bytes ? there.data() : nullptr;
 }
 
 std::optional<QueueOutcome> QueueState::at_once(const std::byte* elements, std::byte* to,

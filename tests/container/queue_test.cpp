@@ -158,6 +158,18 @@ TEST_P(Queues, WideElementsComeWhole) {
   }));
 }
 
+TEST_P(Queues, PushAllOfMoreThanAMessageHoldsOrNone) {
+  if (GetParam().style == Style::message) GTEST_SKIP() << "it takes what a message holds";
+  start_queues(2, 64);
+  for (std::uint64_t i = 0; i < 30; ++i) EXPECT_EQ(push(0, i), Status::ok);
+  const std::array<std::uint64_t, 40> more{};
+  auto op = queues[0]->core().push(std::as_bytes(std::span(more)).data(), more.size(),
+                                   {.promise = Promise::both, .style = Style::message});
+  EXPECT_EQ(cluster->end_of(op), Status::full);
+  for (std::uint64_t i = 0; i < 30; ++i) EXPECT_EQ(pop(1), i);
+  EXPECT_EQ(pop(1), UINT64_MAX);
+}
+
 TEST_P(Queues, PushesAndPopsManyAtOnce) {
   start(1);
   Fifo queue((*cluster)[0],

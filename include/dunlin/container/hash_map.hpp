@@ -280,8 +280,12 @@ class HashMap {
   }
   Operation begun(container::MapCall call, const K& key, const V* value, Promise promise,
                   Style style) {
-    remote::Progress& progress = core_.containers().progress();
-    const std::uint32_t key_bytes = core_.spec().key_bytes, value_bytes = core_.spec().value_bytes;
+    remote::Progress& progress = core_.progress();
+    std::uint32_t key_bytes = container::kBytesOf<K>, value_bytes = container::kBytesOf<V>;
+    if constexpr (VariableSize<K> || VariableSize<V>) {
+      key_bytes = core_.spec().key_bytes;
+      value_bytes = core_.spec().value_bytes;
+    }
     alignas(8) container::MapPayload<K, V> payload;
     std::byte* const cell = payload.data() + key_bytes;
     bool fits = container::pack(key, payload.data(), key_bytes);

@@ -113,6 +113,7 @@ class MapCore {
   MapCore& operator=(const MapCore&) = delete;
 
   [[nodiscard]] Containers& containers() const noexcept;
+  [[nodiscard]] remote::Progress& progress() const noexcept { return progress_; }
   [[nodiscard]] const MapSpec& spec() const noexcept;
   /// The member that holds a key.
   [[nodiscard]] Rank home_of(const void* key) const noexcept;
@@ -153,6 +154,7 @@ class MapCore {
 
  private:
   friend class MapScan;
+  remote::Progress& progress_;
   std::unique_ptr<MapState> state_;
 };
 

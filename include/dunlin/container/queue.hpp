@@ -105,7 +105,8 @@ class Queue {
     return {progress(), core_.pop(1, terms)};
   }
 
-  /// Pushes all elements, one behind the other, or none; waits.
+  /// Pushes all elements, one behind the other, or none; waits. A queue whose option is
+  /// Style::message takes as many at a time as a message holds.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
     const auto count = static_cast<std::uint32_t>(elements.size());
