@@ -118,6 +118,63 @@ class Multicasts {
   dunlin::Multicast second_;
 };
 
+/// Segments, a map and a queue in the memory of the second member, which the first one uses.
+class OneSided {
+ public:
+  explicit OneSided(const Pair& pair) : first_(*pair.first), second_(*pair.second) {
+    null_ = allocate(dunlin::Coherence::null);
+    write_ = allocate(dunlin::Coherence::write);
+    strict_ = allocate(dunlin::Coherence::strict);
+    while (first_.map.home_of(key_) != pair.second->rank()) ++key_;
+    while (!done(first_.map.assign(key_, 1)) || !done(first_.queue.push(1)) ||
+           !done(first_.queue.pop()) || !done(first_.counter.add(1))) {
+    }
+  }
+  bool get() { return first_.segments.get(null_, dunlin::bytes_of(word_)).ok(); }
+  bool put() { return first_.segments.put(null_, dunlin::bytes_of(word_)).ok(); }
+  bool get_write() { return first_.segments.get(write_, dunlin::bytes_of(word_)).ok(); }
+  bool put_write() { return first_.segments.put(write_, dunlin::bytes_of(word_)).ok(); }
+  bool get_strict() { return first_.segments.get(strict_, dunlin::bytes_of(word_)).ok(); }
+  bool lock() { return first_.segments.lock(strict_).ok() && first_.segments.unlock(strict_).ok(); }
+  bool find() { return first_.map.find(key_).ok(); }
+  bool assign() { return first_.map.assign(key_, 2).ok(); }
+  bool insert() { return first_.map.insert(key_, 3).ok() && first_.map.erase(key_).ok(); }
+  bool push() { return first_.queue.push(4).ok() && first_.queue.pop().ok(); }
+  bool add() { return first_.counter.add(1).ok(); }
+
+ private:
+  struct Member {
+    explicit Member(dunlin::Fabric& fabric) : progress(fabric) {}
+    dunlin::remote::Progress progress;
+    dunlin::SegmentSpace segments{progress, {.pool_bytes = 1 << 16}};
+    dunlin::Containers containers{progress};
+    dunlin::HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 1024}};
+    dunlin::Queue<std::uint64_t> queue{containers, {.name = "queue", .capacity = 64, .host = 1}};
+    dunlin::Counter counter{containers, {.name = "counter", .host = 1}};
+  };
+  template <class Call>
+  bool done(Call call) {
+    while (!call.finished()) {
+      first_.progress.poll();
+      second_.progress.poll();
+    }
+    return call.ok();
+  }
+  dunlin::Key allocate(dunlin::Coherence coherence) {
+    auto made = second_.segments.allocate(
+        {.bytes = 64, .coherence = coherence, .placement = dunlin::Placement::here()});
+    while (!made.finished()) second_.progress.poll();
+    const dunlin::Key key = made.result().key;
+    while (!done(first_.segments.put(key, dunlin::bytes_of(word_)))) {
+    }
+    return key;
+  }
+
+  Member first_, second_;
+  dunlin::Key null_, write_, strict_;
+  std::uint64_t key_ = 1, word_ = 0;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +207,8 @@ int main(int argc, char** argv) {
                                               ? dunlin::multicast::Mode::unordered
                                               : dunlin::multicast::Mode::ordered);
   if (asked_for.starts_with("multicast-")) multicasts = std::make_unique<Multicasts>(pair);
+  const bool is_one_sided = asked_for.find(':') != std::string::npos;
+  const auto one_sided = is_one_sided ? std::make_unique<OneSided>(pair) : nullptr;
   const std::map<std::string, std::function<void()>> operations{
       {"nothing", [] {}},
       {"post", [&] { well += fabric.post(batch[0]).accepted; }},
@@ -163,7 +222,18 @@ int main(int argc, char** argv) {
       {"view-16x100", [&] { well += views->send(16, 100); }},
       {"view-unordered", [&] { well += views->send(1, 8); }},
       {"multicast-poll", [&] { well += multicasts->poll(); }},
-      {"multicast-8", [&] { well += multicasts->send(); }}};
+      {"multicast-8", [&] { well += multicasts->send(); }},
+      {"segment:get", [&] { well += one_sided->get(); }},
+      {"segment:put", [&] { well += one_sided->put(); }},
+      {"segment:get-write", [&] { well += one_sided->get_write(); }},
+      {"segment:put-write", [&] { well += one_sided->put_write(); }},
+      {"segment:get-strict", [&] { well += one_sided->get_strict(); }},
+      {"segment:lock-unlock", [&] { well += one_sided->lock(); }},
+      {"map:find", [&] { well += one_sided->find(); }},
+      {"map:assign", [&] { well += one_sided->assign(); }},
+      {"map:insert-erase", [&] { well += one_sided->insert(); }},
+      {"queue:push-pop", [&] { well += one_sided->push(); }},
+      {"counter:add", [&] { well += one_sided->add(); }}};
   const auto operation = operations.find(asked_for);
   if (operation == operations.end()) {
     std::cerr << "usage: count_instructions OPERATION TIMES, where OPERATION is one of";
