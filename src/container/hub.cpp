@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include <dunlin/container/trait.hpp>
@@ -128,10 +129,13 @@ void Hub::add(std::uint64_t id, Served& container) {
 void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
 
 void Hub::ask(Asked& asked) noexcept {
-  if (free_calls_.empty()) {
-    free_calls_.push_back(static_cast<std::uint32_t>(calls_.size()));
-    calls_.emplace_back();
-  }
+  if (free_calls_.empty()) try {
+      free_calls_.reserve(calls_.size() + 1);  // so that forget() needs no memory
+      calls_.emplace_back();
+      free_calls_.push_back(static_cast<std::uint32_t>(calls_.size() - 1));
+    } catch (const std::bad_alloc&) {
+      return;  // in the next poll
+    }
   const std::uint32_t place = free_calls_.back();
   MessageHead head = asked.head_;
   head.kind = MessageKind::request;

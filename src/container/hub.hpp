@@ -37,7 +37,7 @@ struct MessageHead {
 };
 static_assert(sizeof(MessageHead) == kMessageHeader);
 
-class Asked;
+class Asked;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final, in steps.hpp
 
 /// A container, as the hub knows it.
 class Served {

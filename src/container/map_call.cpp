@@ -141,7 +141,7 @@ Protocol<MapResult> MapState::run(MapRequest one) {
     ++counters.one_sided;
     status = co_await one_sided(one);
   }
-  if (mine.needed()) status = co_await mine.retract(status);
+  if (mine.needed()) static_cast<void>(co_await mine.retract());
   co_return one.ended(status);
 }
 

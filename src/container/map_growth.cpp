@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -39,7 +40,12 @@ void MapState::grow() {
 MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                 std::byte* payload) noexcept {
   if (!takes_slot(call)) return {.status = Status::ok};
-  const Room room = room_behind(tables(), hash);
+  Room room;
+  try {
+    room = room_behind(tables(), hash);
+  } catch (const std::bad_alloc&) {
+    return {.status = Status::no_memory};
+  }
   if (room.status == Status::full) return {.status = Status::full};
   if (!room.offered) return {.again = true};
   std::memcpy(image.data(), &room.offered->word, sizeof room.offered->word);

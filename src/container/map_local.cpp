@@ -229,16 +229,18 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   return {.found = found};
 }
 
+/// A slot that was claimed as ready has its word already, and is whole with its last stamp: another
+/// call may have claimed it by then.
 void MapState::publish_local(std::byte* slot, std::uint64_t claim,
                              const std::byte* payload) noexcept {
   const std::uint64_t ready = word::with_state(claim, word::ready);
   if (shape.slot_bytes == kSmallSlotBytes) {
     place_small_payload(slot, payload, shape.payload_bytes, ready);
-    return memory::store(word_of_slot(slot, 0), ready);
+  } else {
+    encode(shape, payload, ready, image.data());
+    memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
   }
-  encode(shape, payload, ready, image.data());
-  memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
-  memory::store(*reinterpret_cast<std::uint64_t*>(slot), ready);
+  if (claim != ready) memory::store(word_of_slot(slot, 0), ready);
 }
 
 /// The former value takes the place of the new one in the payload.

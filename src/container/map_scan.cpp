@@ -100,7 +100,7 @@ Protocol<Status> MapScan::read_checked() {
   if (mine.needed()) status = co_await mine.make();
   if (status == Status::ok) {
     status = co_await read_piece();
-    if (mine.needed()) status = co_await mine.retract(status);
+    if (mine.needed()) static_cast<void>(co_await mine.retract());
   }
   if (status == Status::ok || status == Status::half_written) unfinished.found = nullptr;
   go_on(status);

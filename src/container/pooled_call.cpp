@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "assert.hpp"
@@ -85,7 +86,11 @@ bool ValuePool::put_inline(std::span<const std::byte> value, std::byte* cell) co
 std::optional<PooledResult> MapCore::at_once_pooled(MapCall call, Promise promise, Style style,
                                                     std::byte* payload,
                                                     std::span<const std::byte> value) {
-  return state_->values->at_once(call, promise, style, payload, value);
+  try {
+    return state_->values->at_once(call, promise, style, payload, value);
+  } catch (const std::bad_alloc&) {
+    return PooledResult{Status::no_memory};
+  }
 }
 
 Protocol<PooledResult> MapCore::run_pooled(MapCall call, Promise promise, Style style,

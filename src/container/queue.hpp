@@ -60,10 +60,13 @@ struct Reservation {
   /// The fetch-and-add has ended so.
   void end(remote::Status status) noexcept;
 
-  struct Gate : SiteGate {
+  struct Gate {
+    SiteGate site;
     Reservation* reservation;
     [[nodiscard]] remote::Status now() const noexcept;
+    [[nodiscard]] remote::Status refused() const noexcept { return site.refused(); }
     void posted() const noexcept;
+    void taken() const noexcept {}
   };
 
   QueueState& queue;

@@ -83,7 +83,7 @@ Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_
     else
       status = co_await pop(call);
   }
-  if (mine.needed()) status = co_await mine.retract(status);
+  if (mine.needed()) static_cast<void>(co_await mine.retract());
   co_return PoppedElements{{status, call.count, call.vain_attempts},
                            spec.element_bytes,
                            call.payload,
@@ -158,12 +158,16 @@ namespace {
 
 /// For operations that change nothing yet: a call that has waited long enough posts no more of
 /// them, and so ends where it has done nothing (CON-Q5).
-struct PatientGate : SiteGate {
+struct PatientGate {
+  SiteGate site;
   const Patience* patience;
   [[nodiscard]] Status now() const noexcept {
-    const Status fault = SiteGate::now();
+    const Status fault = site.now();
     return fault == Status::ok && patience->is_over() ? Status::timed_out : fault;
   }
+  [[nodiscard]] Status refused() const noexcept { return site.refused(); }
+  void posted() const noexcept {}
+  void taken() const noexcept {}
 };
 
 }  // namespace
@@ -346,7 +350,7 @@ void Reservation::end(Status status) noexcept {
 /// None begins while the host waits to hear which tickets this member has.
 Status Reservation::Gate::now() const noexcept {
   if (reservation->holder == nullptr) return Status::abandoned;
-  if (const Status fault = SiteGate::now(); fault != Status::ok) return fault;
+  if (const Status fault = site.now(); fault != Status::ok) return fault;
   if (reservation->holder->call.patience.is_over()) return Status::timed_out;
   const QueueState& its_queue = reservation->queue;
   return its_queue.host_waits || its_queue.collecting ? Status::under_way : Status::ok;

@@ -8,6 +8,7 @@
 
 #include "container/queue.hpp"
 #include "container/small_slot.hpp"
+#include "fabric/thread_guard.hpp"
 
 /// A queue at its host; calls where its memory is mapped, as at the host and on shm; and those that
 /// come by message.
@@ -109,6 +110,7 @@ std::uint64_t QueueState::size() noexcept {
 std::optional<QueueOutcome> QueueState::begin(const std::byte* elements, std::byte* to,
                                               std::uint32_t count,
                                               const QueueTerms& terms) noexcept {
+  DUNLIN_ONE_THREAD(&hub.fabric);
   if (count == 0 || hub.progress.was_stopped())
     return QueueOutcome{count == 0 ? Status::ok : Status::stopped};
   if (elements != nullptr && count > spec.capacity) return QueueOutcome{Status::out_of_range};
@@ -149,8 +151,10 @@ std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::
                                                    std::uint32_t count) noexcept {
   const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
   const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  saw(tail, head);
   if (tail + count > head + spec.capacity) return QueueOutcome{Status::full};
   if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail) return {};
+  saw(tail + count, head);
   std::byte* slot = queue + offset_of(tail);
   for (std::uint32_t i = 0; i < count; ++i, slot = next(queue, slot)) {
     const std::byte* const element = elements + std::size_t{i} * spec.element_bytes;
@@ -191,9 +195,11 @@ std::optional<QueueOutcome> QueueState::local_pop(std::byte* queue, std::byte* t
   }
   if (count == 0) {
     if (memory::load(word_of(queue, kTailOffset)) != head) return {};
+    saw(head, head);
     return QueueOutcome{Status::empty};
   }
   if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head) return {};
+  saw(head + count, head + count);
   return QueueOutcome{Status::ok, count};
 }
 

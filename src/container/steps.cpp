@@ -49,19 +49,20 @@ Protocol<Status> Announcement::make() {
   std::string sentence = checker.contradiction(records, home_, call_);
   if (sentence.empty()) co_return Status::ok;
   checker.hub_.broken_promise = std::move(sentence);
-  status = co_await retract(Status::broken_promise);
-  co_return status;
+  static_cast<void>(co_await retract());
+  co_return Status::broken_promise;
 }
 
 /// CON-C3: the call ends when its retraction is placed. What it came to stays, although its home
 /// may have died since.
-Protocol<Status> Announcement::retract(Status result) {
+Protocol<Status> Announcement::retract() {
   Checker& checker = *checker_;
   const bool can_retract = stands_ && checker.part_.fault(home_) == Status::ok;
-  if (!can_retract || is_injected(FaultInjection::retraction_is_not_awaited)) co_return result;
-  static_cast<void>(co_await remote::post(checker.hub_.fabric, checker.change(home_, call_, false),
-                                          Gate{checker.site_.gate(home_), this, false}));
-  co_return result;
+  if (!can_retract || is_injected(FaultInjection::retraction_is_not_awaited)) co_return Status::ok;
+  const Status status =
+      co_await remote::post(checker.hub_.fabric, checker.change(home_, call_, false),
+                            Gate{checker.site_.gate(home_), this, false});
+  co_return status;
 }
 
 }  // namespace dunlin::container

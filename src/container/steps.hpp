@@ -146,25 +146,28 @@ class Announcement {
   /// Announces the call, and looks at those of others: `ok` if it may touch the part. Requires
   /// needed(), as does retract().
   [[nodiscard]] remote::Protocol<remote::Status> make();
-  /// Retracts the call, whose result is `result`.
-  [[nodiscard]] remote::Protocol<remote::Status> retract(remote::Status result);
+  /// Retracts the call, whose result stays, whatever comes of this: what cannot be retracted now is
+  /// owed.
+  [[nodiscard]] remote::Protocol<remote::Status> retract();
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept { return checker_->progress(); }
 
  private:
   /// Notes at the moment of posting whether the announcement stands.
-  struct Gate : SiteGate {
+  struct Gate {
+    SiteGate records;
     Announcement* announcement;
     bool stands;
     /// A member whose part is refused may have no records.
     [[nodiscard]] remote::Status now() const noexcept {
-      remote::Status fault = announcement->checker_->part_.fault(to);
-      if (fault == remote::Status::ok) fault = SiteGate::now();
+      remote::Status fault = announcement->checker_->part_.fault(records.to);
+      if (fault == remote::Status::ok) fault = records.now();
       const bool is_late = stands && fault == remote::Status::ok && announcement->is_late();
       return is_late ? remote::Status::timed_out : fault;
     }
     [[nodiscard]] remote::Status refused() const noexcept { return now(); }
     void posted() const noexcept { announcement->set_standing(stands); }
+    void taken() const noexcept {}
   };
   [[nodiscard]] bool is_late() const noexcept {
     return Patience(checker_->hub_.fabric, until_ns_).is_over();

@@ -8,6 +8,7 @@
 #include "assert.hpp"
 #include "container/hub.hpp"
 #include "container/steps.hpp"
+#include "fabric/thread_guard.hpp"
 #include "remote/control_channel.hpp"
 
 namespace dunlin {
@@ -122,9 +123,8 @@ Protocol<CounterValue> WordsState::sum(Rank first, Rank last, std::uint64_t offs
 // --- the calls -----------------------------------------------------------------------------------
 
 std::byte* WordsState::at(Rank home, std::uint64_t offset, std::size_t bytes) noexcept {
-  if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu ||
-      site.fault(home) != Status::ok)
-    return nullptr;
+  DUNLIN_ONE_THREAD(&hub.fabric);
+  if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu) return nullptr;
   const std::span<std::byte> there = hub.fabric.reach(home, site.region());
   return offset <= there.size() && bytes <= there.size() - offset ? there.data() + offset : nullptr;
 }

@@ -20,13 +20,16 @@ constexpr std::uint32_t kLooksAtOnce = 256;
 constexpr std::uint32_t kTakenBackAtOnce = 64;
 
 /// A holder that has no such region any more has ended its pool.
-struct HolderGate : AnyTime {
+struct HolderGate {
   const Fabric* fabric;
   Rank holder;
   RegionId region;
+  [[nodiscard]] Status now() const noexcept { return Status::ok; }
   [[nodiscard]] Status refused() const noexcept {
     return fabric->connected(holder, region) ? Status::ok : Status::lost;
   }
+  void posted() const noexcept {}
+  void taken() const noexcept {}
 };
 
 }  // namespace
@@ -162,7 +165,7 @@ Protocol<Status> SlabPool::State::ask_holder(std::uint32_t slab) {
     const Operation next = has_asked
                                ? read(holder, region.id(), request_at(), &found, kWordBytes)
                                : compare_swap(holder, region.id(), request_at(), 0, mine, &found);
-    const Status status = co_await post(fabric, next, HolderGate{{}, &fabric, holder, region.id()});
+    const Status status = co_await post(fabric, next, HolderGate{&fabric, holder, region.id()});
     if (status != Status::ok) co_return status;
     if (has_asked && found != mine) break;
     has_asked = has_asked || found == 0;

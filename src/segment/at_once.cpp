@@ -3,6 +3,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
+#include "fabric/thread_guard.hpp"
 #include "segment/space.hpp"
 
 /// Calls on segments whose memory is mapped here (Fabric::reach), as on shm: plain functions that
@@ -24,6 +25,7 @@ void store(std::byte* at, std::uint64_t word) noexcept {
 }  // namespace
 
 bool SegmentState::at_once(const SegmentRequest& request, Outcome& outcome) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
   if (!coherent || progress.was_stopped()) return false;
   KnownSegment* const known_segment = known(request.key);
   if (known_segment == nullptr) return false;

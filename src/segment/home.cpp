@@ -290,6 +290,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (segment.generation == key.generation() || segment.released >= key.generation()) return;
   const bool is_used = segment.users > 0 || segment.lock.valid();
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
+                           message.offset % kCacheLineBytes == 0 &&
                            message.versions <= kMaxKeptVersions &&
                            (message.backup == kNobody || message.backup < progress.size());
   if (is_used || !is_possible) return;  // no member of ours has sent this

@@ -95,10 +95,6 @@ Protocol<Status> SegmentState::change(Transfer& one) {
     status = judge(one, Status::ok);
     if (status != Status::ok) co_return status;
   }
-  DUNLIN_ASSERT(segment.turn == &one && segment.generation == request.key.generation(),
-                "SEG-1: a segment that is used stays the one it was");
-  DUNLIN_ASSERT(request.offset + request.bytes <= segment.bytes,
-                "SEG-1: a put writes to the segment's block alone");
   one.second = segment.paused ? kNobody : segment.backup;
   one.second_offset = segment.backup_offset;
   const bool two_copies =

@@ -138,6 +138,27 @@ TEST_P(Maps, ValuesOfManyLinesAreNeverTorn) {
   }));
 }
 
+/// Where calls end at once, nothing else would poll while it lasts.
+TEST_P(Maps, PollsWhileItFindsMany) {
+  struct Counted final : remote::Part {
+    std::size_t poll_part() override {
+      ++polls;
+      return 0;
+    }
+    void members_changed() override {}
+    int polls = 0;
+  };
+  start(1);
+  Map map((*cluster)[0], {.name = "long", .slots = 64, .style = GetParam().style});
+  Counted counted;
+  (*cluster)[0].progress().add(counted);
+  const std::vector<std::uint64_t> keys(5000, 1);
+  std::vector<Found<std::uint64_t>> found(keys.size());
+  EXPECT_EQ(map.find_many(keys, found), Status::ok);
+  EXPECT_GT(counted.polls, 0);
+  (*cluster)[0].progress().remove(counted);
+}
+
 TEST_P(Maps, InsertsManyAndFindsThem) {
   start(1);  // which waits by itself
   Map map((*cluster)[0], {.name = "many", .slots = 2000, .style = GetParam().style});

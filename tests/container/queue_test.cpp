@@ -158,6 +158,16 @@ TEST_P(Queues, WideElementsComeWhole) {
   }));
 }
 
+TEST_P(Queues, TellTheirSizeAsFarAsAMemberKnowsIt) {
+  if (GetParam().style != Style::one_sided) GTEST_SKIP() << "the host alone sees the ends";
+  start_queues(2, 16);
+  for (std::uint64_t i = 0; i < 5; ++i) EXPECT_EQ(push(0, i), Status::ok);
+  EXPECT_EQ(queues[0]->size(), 5U);
+  EXPECT_EQ(queues[1]->size(), 5U);
+  for (std::uint64_t i = 0; i < 2; ++i) EXPECT_EQ(pop(0), i);
+  EXPECT_EQ(queues[0]->size(), 3U);
+}
+
 TEST_P(Queues, PushAllOfMoreThanAMessageHoldsOrNone) {
   if (GetParam().style == Style::message) GTEST_SKIP() << "it takes what a message holds";
   start_queues(2, 64);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -174,11 +175,17 @@ class [[nodiscard]] Call : public CallBase {
 /// Awaits the end of a call for a protocol, which asks for it in each poll. The call lives as long
 /// as the expression, and is not moved.
 template <class T>
-class UntilEnd final : public Waiter, public AwaitingWaiter<UntilEnd<T>> {
+class UntilEnd final : public Waiter {
  public:
-  explicit UntilEnd(Call<T>& call) noexcept : AwaitingWaiter<UntilEnd>(*this), call_(call) {}
+  explicit UntilEnd(Call<T>& call) noexcept : call_(call) {}
   [[nodiscard]] bool ready() noexcept override { return call_.finished(); }
-  [[nodiscard]] T result() const noexcept { return call_.result(); }
+
+  [[nodiscard]] bool await_ready() noexcept { return ready(); }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> protocol) noexcept {
+    protocol.promise().suspend(protocol, *this);
+  }
+  [[nodiscard]] T await_resume() const noexcept { return call_.result(); }
 
  private:
   Call<T>& call_;
@@ -211,7 +218,10 @@ template <class T>
 template <class U>
 void Call<T>::take(U&& result) noexcept {
   try {
-    result_ = T(std::forward<U>(result));
+    if constexpr (std::derived_from<std::remove_cvref_t<U>, T>)
+      result_ = static_cast<T&&>(result);  // what the protocol knows besides goes with its frame
+    else
+      result_ = T(std::forward<U>(result));
   } catch (const std::bad_alloc&) {
     set_status(result_, Status::no_memory);
   }
