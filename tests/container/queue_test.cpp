@@ -170,14 +170,21 @@ TEST_P(Queues, TellTheirSizeAsFarAsAMemberKnowsIt) {
 
 TEST_P(Queues, PushAllOfMoreThanAMessageHoldsOrNone) {
   if (GetParam().style == Style::message) GTEST_SKIP() << "it takes what a message holds";
-  start_queues(2, 64);
-  for (std::uint64_t i = 0; i < 30; ++i) EXPECT_EQ(push(0, i), Status::ok);
-  const std::array<std::uint64_t, 40> more{};
-  auto op = queues[0]->core().push(std::as_bytes(std::span(more)).data(), more.size(),
-                                   {.promise = Promise::both, .style = Style::message});
-  EXPECT_EQ(cluster->end_of(op), Status::full);
-  for (std::uint64_t i = 0; i < 30; ++i) EXPECT_EQ(pop(1), i);
-  EXPECT_EQ(pop(1), UINT64_MAX);
+  start(2);
+  const auto cores = make<container::QueueCore>(
+      container::QueueSpec{.name = "wide", .element_bytes = 8, .capacity = 64, .host = 1});
+  const std::array<std::uint64_t, 40> elements{};
+  const auto push_some = [&](std::uint32_t count) {
+    return cluster->end_of(cores[0]->push(std::as_bytes(std::span(elements)).data(), count,
+                                          {.promise = Promise::both, .style = Style::message}));
+  };
+  EXPECT_EQ(push_some(28), Status::ok);
+  EXPECT_EQ(push_some(40), Status::full);
+  remote::Call<container::PoppedElements> popped((*cluster)[1].progress(), cores[1]->pop(64, {}));
+  EXPECT_EQ(cluster->end_of(popped), Status::ok);
+  EXPECT_EQ(popped.result().count, 28U);
+  popped = {(*cluster)[1].progress(), cores[1]->pop(64, {})};
+  EXPECT_EQ(cluster->end_of(popped), Status::empty);
 }
 
 TEST_P(Queues, PushesAndPopsManyAtOnce) {
