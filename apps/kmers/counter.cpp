@@ -125,15 +125,15 @@ MapApplied KmerCounter::apply(MapCall call, Kmer kmer, std::uint32_t value) {
 }
 
 bool KmerCounter::take_one(Pass pass, Kmer kmer, bool& refused) {
-  MapApplied applied;
+  MapApplied applied = Status::ok;
   if (pass == Pass::filter) {
     if (filter_->insert_local(kmer)) applied = apply(MapCall::insert, kmer, 0);
   } else {
     if (pass == Pass::count) applied = apply(MapCall::find, kmer, 0);
-    if (pass == Pass::all || applied.found) applied = apply(MapCall::add, kmer, 1);
+    if (pass == Pass::all || applied.found()) applied = apply(MapCall::add, kmer, 1);
   }
-  refused = applied.status != Status::ok;
-  return !applied.again;
+  refused = !applied.is_again() && applied.status() != Status::ok;
+  return !applied.is_again();
 }
 
 Handled KmerCounter::take(Pass pass, std::span<const Kmer> kmers) {

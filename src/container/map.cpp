@@ -141,10 +141,10 @@ void MapCore::prefetch(const void* key) const noexcept {
 }
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
-  if (state_->hub.fabric.is_forked()) return {.status = remote::Status::stopped};
+  if (state_->hub.fabric.is_forked()) return remote::Status::stopped;
   ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
-    return {.status = remote::Status::broken_promise};
+    return remote::Status::broken_promise;
   return state_->local(state_->self, hash_of(payload, state_->spec.key_bytes), call, promise,
                        payload);
 }

@@ -189,8 +189,8 @@ struct MapState final : Served {
 
   // --- calls: map_call.cpp -----------------------------------------------------------------------
   /// As MapCore::at_once.
-  [[nodiscard]] std::optional<MapApplied> begin(MapCall call, Promise promise, Style style,
-                                                std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied begin(MapCall call, Promise promise, Style style,
+                                 std::byte* payload) noexcept;
   Protocol<MapResult> run(MapRequest one);
   Protocol<Status> by_message(MapRequest& one);
   Protocol<Status> one_sided(MapRequest& one);
@@ -251,12 +251,11 @@ struct MapState final : Served {
   /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
   /// this does not. `payload` is key and value, and `hash` the key's. Requires that promises are
   /// not checked, or that the call is announced.
-  [[nodiscard]] std::optional<MapApplied> at_once(std::uint64_t hash, MapCall call, Promise promise,
-                                                  Style style, std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied at_once(std::uint64_t hash, MapCall call, Promise promise, Style style,
+                                   std::byte* payload) noexcept;
   /// Whether a call on another's part may use the memory itself, if that is mapped.
   [[nodiscard]] bool goes_directly(MapCall call, Style style) const noexcept;
-  [[nodiscard]] std::optional<MapApplied> find_small(Rank home, std::uint64_t hash,
-                                                     std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied find_small(Rank home, std::uint64_t hash, std::byte* payload) noexcept;
   /// Asks for the memory where a call on that hash will begin.
   void prefetch(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;

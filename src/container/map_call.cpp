@@ -124,14 +124,14 @@ Protocol<MapResult> MapState::run(MapRequest one) {
   if (status != Status::ok) co_return MapResult{status};
   const bool is_own =
       one.home == self && (one.call == MapCall::find || writes_directly(one.promise));
-  auto applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
-  while (!applied && is_own) {
+  MapApplied applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
+  while (applied.is_again() && is_own) {
     co_await Soon(hub);
     applied = at_once(one.hash, one.call, one.promise, one.style, one.payload);
   }
-  if (applied) {
-    one.found = applied->found;
-    status = applied->status;
+  if (!applied.is_again()) {
+    one.found = applied.found();
+    status = applied.status();
   } else if (const Status fault = first.site.fault(one.home); fault != Status::ok) {
     status = fault;
   } else if (one.home != self && style_of(one) == Style::message) {

@@ -39,15 +39,15 @@ void MapState::grow() {
 
 MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                 std::byte* payload) noexcept {
-  if (!takes_slot(call)) return {.status = Status::ok};
+  if (!takes_slot(call)) return Status::ok;
   Room room;
   try {
     room = room_behind(tables(), hash);
   } catch (const std::bad_alloc&) {
-    return {.status = Status::no_memory};
+    return Status::no_memory;
   }
-  if (room.status == Status::full) return {.status = Status::full};
-  if (!room.offered) return {.again = true};
+  if (room.status == Status::full) return Status::full;
+  if (!room.offered) return MapApplied::again();
   std::memcpy(image.data(), &room.offered->word, sizeof room.offered->word);
   return local_act(call, promise, Sight::vacant,
                    own(table(room.offered->level), room.offered->slot), fingerprint_of(hash),

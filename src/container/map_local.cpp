@@ -101,26 +101,25 @@ void MapState::prefetch(std::uint64_t hash) const noexcept {
 }
 
 /// As local(), for the commonest slots and keys.
-std::optional<MapApplied> MapState::find_small(Rank home, std::uint64_t hash,
-                                               std::byte* payload) noexcept {
+MapApplied MapState::find_small(Rank home, std::uint64_t hash, std::byte* payload) noexcept {
   const std::byte* const memory = mapped(first, home);
-  if (memory == nullptr) return {};
+  if (memory == nullptr) return MapApplied::again();
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const std::uint64_t key = word_at(payload);
   std::uint32_t slot = first.first_slot(hash);
   for (std::uint32_t probed = 0; probed < first.window; ++probed) {
     const SmallSlot seen = fetch_small(memory + kCacheLineBytes + slot * kSmallSlotBytes);
-    if (seen.word == 0) return MapApplied{};
+    if (seen.word == 0) return Status::ok;
     if (word::fingerprint_of(seen.word) == fingerprint) {
       const bool is_it = word::state_of(seen.word) == word::ready && seen.stamp == seen.word &&
                          seen.payload[0] == key;
-      if (!is_it) return {};  // what it is, local() tells
+      if (!is_it) return MapApplied::again();  // what it is, local() tells
       copy_bytes(payload + sizeof key, &seen.payload[1], spec.value_bytes);
-      return MapApplied{.found = true};
+      return {Status::ok, true};
     }
     slot = slot + 1 < first.slots ? slot + 1 : 0;
   }
-  return {};
+  return MapApplied::again();
 }
 
 bool MapState::goes_directly(MapCall call, Style style) const noexcept {
@@ -129,20 +128,20 @@ bool MapState::goes_directly(MapCall call, Style style) const noexcept {
          (spec.style != Style::message || call == MapCall::find);
 }
 
-std::optional<MapApplied> MapState::at_once(std::uint64_t hash, MapCall call, Promise promise,
-                                            Style style, std::byte* payload) noexcept {
+MapApplied MapState::at_once(std::uint64_t hash, MapCall call, Promise promise, Style style,
+                             std::byte* payload) noexcept {
   const Rank home = home_of(hash);
   if (home == self) {
-    if (call != MapCall::find && !writes_directly(promise)) return {};
+    if (call != MapCall::find && !writes_directly(promise)) return MapApplied::again();
     const MapApplied applied = local(self, hash, call, promise, payload);
-    if (applied.again) return {};
+    if (applied.is_again()) return applied;
     ++counters.local;
     return applied;
   }
-  if (!goes_directly(call, style)) return {};
+  if (!goes_directly(call, style)) return MapApplied::again();
   const MapApplied applied =
       local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
-  if (applied.again) return {};
+  if (applied.is_again()) return applied;
   if (call != MapCall::find) hub.fabric.ring(home);
   ++counters.one_sided;
   return applied;
@@ -154,7 +153,7 @@ MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise 
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
     std::byte* const memory = mapped(*of, home);
-    if (memory == nullptr) return {.again = true};
+    if (memory == nullptr) return MapApplied::again();
     std::uint32_t slot = of->first_slot(hash);
     for (std::uint32_t probed = 0; probed < of->window; ++probed) {
       // Most slots are others', and one word says so.
@@ -170,7 +169,7 @@ MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise 
         } else {
           std::memcpy(image.data(), &seen, sizeof seen);
         }
-        if (sight == Sight::wait) return {.again = true};
+        if (sight == Sight::wait) return MapApplied::again();
         if (sight != Sight::other) {
           if (home == self || hash % kNotedOf == 0)
             load.note(level - 1, probed > 0, sight != Sight::vacant);
@@ -181,11 +180,11 @@ MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise 
     }
     if (home != self) {  // CON-G2: the count is read after the windows
       const std::byte* const count = mapped(first, home);
-      if (count == nullptr) return {.again = true};
+      if (count == nullptr) return MapApplied::again();
       if (sizes.size() > 1)
         learn_tables(home, memory::load(*reinterpret_cast<const std::uint64_t*>(count)));
-      if (level == known[home] && !takes_slot(call)) return {.status = Status::ok};
-      if (level == known[home] || level == tables()) return {.again = true};
+      if (level == known[home] && !takes_slot(call)) return Status::ok;
+      if (level == known[home] || level == tables()) return MapApplied::again();
     } else if (level == tables()) {
       return passed_all(call, promise, hash, payload);
     }
@@ -198,7 +197,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   const std::uint64_t seen = word_at(image.data());
   if (call == MapCall::find && sight == Sight::present) {
     decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    return {.found = true};
+    return {Status::ok, true};
   }
   const auto claim = claim_word(call, sight, promise == Promise::local ? Promise::both : promise,
                                 seen, serial++, fingerprint);
@@ -206,18 +205,18 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
   if (!claim) {
     if (found)
       decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    return {.status = sight == Sight::half ? Status::half_written : Status::ok, .found = found};
+    return {sight == Sight::half ? Status::half_written : Status::ok, found};
   }
   auto& word = *reinterpret_cast<std::uint64_t*>(slot);
   if (promise == Promise::local) {
     memory::store(word, *claim);
   } else if (memory::compare_swap(&word, seen, *claim) != seen) {
-    return {.again = true};
+    return MapApplied::again();
   }
   if (word::state_of(*claim) == word::erased) {
     if (found && call == MapCall::take)
       decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    return {.found = found};
+    return {Status::ok, found};
   }
   if (found && needs_former(call)) {  // what the claim has kept as it was
     if (call == MapCall::exchange) return exchange_local(slot, *claim, payload);
@@ -226,7 +225,7 @@ MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::
     add_to(payload, operand);
   }
   publish_local(slot, *claim, payload);
-  return {.found = found};
+  return {Status::ok, found};
 }
 
 /// A slot that was claimed as ready has its word already, and is whole with its last stamp: another
@@ -249,24 +248,24 @@ MapApplied MapState::exchange_local(std::byte* slot, std::uint64_t claim,
   decode(shape, image.data(), spec.key_bytes, spec.value_bytes, former.data());
   publish_local(slot, claim, payload);
   std::memcpy(payload + spec.key_bytes, former.data(), former.size());
-  return {.found = true};
+  return {Status::ok, true};
 }
 
-std::optional<MapApplied> MapCore::at_once(MapCall call, Promise promise, Style style,
-                                           std::byte* payload) noexcept {
+MapApplied MapCore::at_once(MapCall call, Promise promise, Style style,
+                            std::byte* payload) noexcept {
   return state_->begin(call, promise, style, payload);
 }
 
-std::optional<MapApplied> MapState::begin(MapCall call, Promise promise, Style style,
-                                          std::byte* payload) noexcept {
+MapApplied MapState::begin(MapCall call, Promise promise, Style style,
+                           std::byte* payload) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
-  if (hub.progress.was_stopped()) return MapApplied{.status = Status::stopped};
-  if (checker != nullptr) return std::nullopt;
+  if (hub.progress.was_stopped()) return Status::stopped;
+  if (checker != nullptr) return MapApplied::again();
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   if (call == MapCall::find && is_small) {
     const Rank home = home_of(hash);
     if (home == self || goes_directly(call, style))
-      if (const auto found = find_small(home, hash, payload)) {
+      if (const MapApplied found = find_small(home, hash, payload); !found.is_again()) {
         ++(home == self ? counters.local : counters.one_sided);
         return found;
       }
@@ -311,10 +310,11 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   const MapApplied result =
       local(self, hash_of(payload.data(), spec.key_bytes), call,
             promise == Promise::local ? Promise::both : promise, payload.data());
-  const bool again = result.again;
-  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status);
-  reply.flag = result.found ? 1 : 0;
-  const bool has_value = !again && (result.found || call == MapCall::add) && call != MapCall::erase;
+  const bool again = result.is_again();
+  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status());
+  reply.flag = result.found() ? 1 : 0;
+  const bool has_value =
+      !again && (result.found() || call == MapCall::add) && call != MapCall::erase;
   hub.send(from, reply,
            std::span(payload).subspan(spec.key_bytes, has_value ? spec.value_bytes : 0));
 }

@@ -104,10 +104,10 @@ std::optional<PooledResult> ValuePool::at_once(MapCall call, Promise promise, St
   std::byte* const cell = payload + map_.spec.key_bytes;
   if (takes_slot(call) && !put_inline(value, cell)) return std::nullopt;
   reserve_frees();
-  const auto done = map_.begin(core_call(call), promise, style, payload);
-  if (!done) return std::nullopt;
-  PooledResult result{.status = done->status, .found = done->found};
-  if (!done->found) return result;
+  const MapApplied done = map_.begin(core_call(call), promise, style, payload);
+  if (done.is_again()) return std::nullopt;
+  PooledResult result{.status = done.status(), .found = done.found()};
+  if (!done.found()) return result;
   const Rank home = map_.home_of(hash_of(payload, map_.spec.key_bytes));
   if (needs_pool(core_call(call))) {
     if (const auto former = reference_in(cell)) free(home, *former);

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include <dunlin/container/queue_core.hpp>
@@ -93,23 +92,21 @@ struct QueueState final : Served {
   [[nodiscard]] Style style_of(const QueueCall& call) noexcept;
 
   // --- in mapped memory, and at the host: queue_local.cpp ----------------------------------------
-  /// How a call ends that needs no protocol: it is refused, or done at once. A pop, to `to`, has no
-  /// elements.
-  [[nodiscard]] std::optional<QueueOutcome> begin(const std::byte* elements, std::byte* to,
-                                                  std::uint32_t count,
-                                                  const QueueTerms& terms) noexcept;
-  /// The whole call, if the queue is mapped here, and nothing is in its way: the protocol does what
-  /// this does not. Requires that promises are not checked, or that the call is announced.
-  [[nodiscard]] std::optional<QueueOutcome> at_once(const std::byte* elements, std::byte* to,
-                                                    std::uint32_t count,
-                                                    const QueueTerms& terms) noexcept;
+  // `under_way`: nothing was done, and the protocol does it. `count` is how many elements are
+  // pushed, or popped at most, to `to`; then how many were.
+  /// How a call ends that needs no protocol: it is refused, or done at once. A pop has no elements.
+  [[nodiscard]] remote::Status begin(const std::byte* elements, std::byte* to, std::uint32_t& count,
+                                     const QueueTerms& terms) noexcept;
+  /// The whole call, if the queue is mapped here, and nothing is in its way. Requires that promises
+  /// are not checked, or that the call is announced.
+  [[nodiscard]] remote::Status at_once(const std::byte* elements, std::byte* to,
+                                       std::uint32_t& count, const QueueTerms& terms) noexcept;
   /// The queue's memory, if the call may use it directly; else null.
   [[nodiscard]] std::byte* mapped(const QueueTerms& terms) const noexcept;
-  // Nothing: another call was in the way.
-  [[nodiscard]] std::optional<QueueOutcome> local_push(std::byte* queue, const std::byte* elements,
-                                                       std::uint32_t count) noexcept;
-  [[nodiscard]] std::optional<QueueOutcome> local_pop(std::byte* queue, std::byte* to,
-                                                      std::uint32_t most) noexcept;
+  [[nodiscard]] remote::Status local_push(std::byte* queue, const std::byte* elements,
+                                          std::uint32_t count) noexcept;
+  [[nodiscard]] remote::Status local_pop(std::byte* queue, std::byte* to,
+                                         std::uint32_t& popped) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);

@@ -109,14 +109,15 @@ Style QueueState::style_of(const QueueCall& call) noexcept {
 Protocol<Status> QueueState::work_directly(QueueCall& call) {
   DUNLIN_ASSERT(is_host(), "CON-A1: only the host works in its memory by itself");
   while (!call.patience.is_over()) {
-    const auto done =
-        at_once(call.pushes ? call.payload : nullptr, call.payload, call.wanted, call.terms);
-    if (!done) {  // another call is in the way
+    std::uint32_t count = call.wanted;
+    const Status status =
+        at_once(call.pushes ? call.payload : nullptr, call.payload, count, call.terms);
+    if (status == Status::under_way) {  // another call is in the way
       co_await call.rest(kShortRestNs);
       continue;
     }
-    call.count = done->count;
-    if (!call.waits_after(done->status)) co_return done->status;
+    call.count = status == Status::ok ? count : 0;
+    if (!call.waits_after(status)) co_return status;
     co_await call.rest(kLongestRestNs);
   }
   co_return Status::timed_out;

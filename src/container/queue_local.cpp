@@ -86,14 +86,16 @@ std::uint64_t QueueCore::size() const noexcept { return state_->size(); }
 remote::Call<QueueOutcome> QueueCore::push(const std::byte* elements, std::uint32_t count,
                                            const QueueTerms& terms) {
   QueueState& queue = *state_;
-  if (const auto done = queue.begin(elements, nullptr, count, terms))
-    return {queue.hub.progress, *done};
+  std::uint32_t pushed = count;
+  const Status status = queue.begin(elements, nullptr, pushed, terms);
+  if (status != Status::under_way)
+    return {queue.hub.progress, {status, status == Status::ok ? pushed : 0}};
   return {queue.hub.progress, queue.run(elements, count, terms)};
 }
 
-std::optional<QueueOutcome> QueueCore::pop_at_once(std::byte* to, std::uint32_t most,
-                                                   const QueueTerms& terms) noexcept {
-  return state_->begin(nullptr, to, most, terms);
+Status QueueCore::pop_at_once(std::byte* to, std::uint32_t& count,
+                              const QueueTerms& terms) noexcept {
+  return state_->begin(nullptr, to, count, terms);
 }
 
 remote::Protocol<PoppedElements> QueueCore::pop(std::uint32_t most, const QueueTerms& terms) {
@@ -107,16 +109,18 @@ std::uint64_t QueueState::size() noexcept {
 
 // --- calls in mapped memory ----------------------------------------------------------------------
 
-std::optional<QueueOutcome> QueueState::begin(const std::byte* elements, std::byte* to,
-                                              std::uint32_t count,
-                                              const QueueTerms& terms) noexcept {
+// These return scalars, which stay in registers: a struct of some bytes would be written and read
+// in different pieces, for which a processor waits.
+
+Status QueueState::begin(const std::byte* elements, std::byte* to, std::uint32_t& count,
+                         const QueueTerms& terms) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
-  if (count == 0 || hub.progress.was_stopped())
-    return QueueOutcome{count == 0 ? Status::ok : Status::stopped};
-  if (elements != nullptr && count > spec.capacity) return QueueOutcome{Status::out_of_range};
-  if (checker != nullptr) return {};
-  const auto done = at_once(elements, to, std::min(count, spec.capacity), terms);
-  return done && done->status != Status::ok && terms.wait_ns > 0 ? std::nullopt : done;
+  if (hub.progress.was_stopped()) return count == 0 ? Status::ok : Status::stopped;
+  if (count == 0) return Status::ok;
+  if (elements != nullptr && count > spec.capacity) return Status::out_of_range;
+  if (checker != nullptr) return Status::under_way;
+  const Status status = at_once(elements, to, count, terms);
+  return status != Status::ok && terms.wait_ns > 0 ? Status::under_way : status;
 }
 
 bool QueueState::works_directly(Promise promise) const noexcept {
@@ -133,27 +137,27 @@ std::byte* QueueState::mapped(const QueueTerms& terms) const noexcept {
   return there.size() >= queue_bytes ? there.data() : nullptr;
 }
 
-std::optional<QueueOutcome> QueueState::at_once(const std::byte* elements, std::byte* to,
-                                                std::uint32_t count,
-                                                const QueueTerms& terms) noexcept {
+Status QueueState::at_once(const std::byte* elements, std::byte* to, std::uint32_t& count,
+                           const QueueTerms& terms) noexcept {
   std::byte* const queue = mapped(terms);
-  if (queue == nullptr) return {};
-  const auto done =
+  if (queue == nullptr) return Status::under_way;
+  const Status status =
       elements != nullptr ? local_push(queue, elements, count) : local_pop(queue, to, count);
-  if (!done) return {};
-  if (done->status == Status::ok || terms.wait_ns == 0)
+  if (status == Status::under_way) return status;
+  if (status == Status::ok || terms.wait_ns == 0)
     ++(is_host() ? counters.local : counters.one_sided);
-  if (!is_host() && done->ok()) hub.fabric.ring(spec.host);
-  return done;
+  if (!is_host() && status == Status::ok) hub.fabric.ring(spec.host);
+  return status;
 }
 
-std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::byte* elements,
-                                                   std::uint32_t count) noexcept {
+Status QueueState::local_push(std::byte* queue, const std::byte* elements,
+                              std::uint32_t count) noexcept {
   const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
   const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
   saw(tail, head);
-  if (tail + count > head + spec.capacity) return QueueOutcome{Status::full};
-  if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail) return {};
+  if (tail + count > head + spec.capacity) return Status::full;
+  if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail)
+    return Status::under_way;
   saw(tail + count, head);
   std::byte* slot = queue + offset_of(tail);
   for (std::uint32_t i = 0; i < count; ++i, slot = next(queue, slot)) {
@@ -167,40 +171,49 @@ std::optional<QueueOutcome> QueueState::local_push(std::byte* queue, const std::
       memory::place(slot, image.data(), shape.slot_bytes);
     }
   }
-  return QueueOutcome{Status::ok, count};
+  return Status::ok;
 }
 
-std::optional<QueueOutcome> QueueState::local_pop(std::byte* queue, std::byte* to,
-                                                  std::uint32_t most) noexcept {
+Status QueueState::local_pop(std::byte* queue, std::byte* to, std::uint32_t& popped) noexcept {
   std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  const std::uint32_t wanted = std::min(popped, spec.capacity);
+  const bool is_small = shape.slot_bytes == kSmallSlotBytes;
   std::uint32_t count = 0;
-  for (std::byte* slot = queue + offset_of(head); count < most; slot = next(queue, slot)) {
-    if (shape.slot_bytes == kSmallSlotBytes) {
-      const SmallSlot seen = fetch_small(slot);
-      std::memcpy(image.data(), &seen, sizeof seen);
+  for (std::byte* slot = queue + offset_of(head); count < wanted; slot = next(queue, slot)) {
+    SmallSlot small;
+    std::uint64_t word = 0;  // 0, too, if the slot is not whole
+    if (is_small) {
+      small = fetch_small(slot);
+      word = small.word == small.stamp ? small.word : 0;
     } else {
       memory::fetch(image.data(), slot, shape.slot_bytes);
+      word = is_whole(shape, image.data()) ? word_at(image.data()) : 0;
     }
     const std::uint64_t stamp = head + count + 1;
-    if (!is_whole(shape, image.data())) break;
-    if (count == 0 && word_at(image.data()) == (stamp | kSkip)) {
-      if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head) return {};
+    if (count == 0 && word == (stamp | kSkip)) {
+      if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head)
+        return Status::under_way;
       ++head;
       continue;
     }
-    if (word_at(image.data()) != stamp) break;
-    decode(shape, image.data(), 0, spec.element_bytes,
-           to + std::size_t{count} * spec.element_bytes);
+    if (word != stamp) break;
+    std::byte* const element = to + std::size_t{count} * spec.element_bytes;
+    if (is_small)
+      copy_bytes(element, small.payload, spec.element_bytes);
+    else
+      decode(shape, image.data(), 0, spec.element_bytes, element);
     ++count;
   }
   if (count == 0) {
-    if (memory::load(word_of(queue, kTailOffset)) != head) return {};
+    if (memory::load(word_of(queue, kTailOffset)) != head) return Status::under_way;
     saw(head, head);
-    return QueueOutcome{Status::empty};
+    return Status::empty;
   }
-  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head) return {};
+  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head)
+    return Status::under_way;
   saw(head + count, head + count);
-  return QueueOutcome{Status::ok, count};
+  popped = count;
+  return Status::ok;
 }
 
 // --- by message ----------------------------------------------------------------------------------
@@ -234,12 +247,13 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
     return hub.send(from, reply, {});
   }
   ++counters.served;
-  const auto count = static_cast<std::uint32_t>(head.word);
+  auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
-  const auto done = pushes ? local_push(site.memory(), content.data(), count)
-                           : local_pop(site.memory(), elements.data(), count);
-  reply.status = static_cast<std::uint8_t>(done ? done->status : Status::busy);
-  hub.send(from, reply, std::span(elements).first(pushes || !done ? 0 : done->count * bytes));
+  const Status status = pushes ? local_push(site.memory(), content.data(), count)
+                               : local_pop(site.memory(), elements.data(), count);
+  reply.status = static_cast<std::uint8_t>(status == Status::under_way ? Status::busy : status);
+  const bool has_some = !pushes && status == Status::ok;
+  hub.send(from, reply, std::span(elements).first(has_some ? count * bytes : 0));
 }
 
 }  // namespace dunlin::container

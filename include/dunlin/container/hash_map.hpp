@@ -56,7 +56,7 @@ class Found {
   Found() = default;
   explicit Found(remote::Status its_status) noexcept : status(its_status) {}
   Found(const container::MapApplied& applied, std::span<const std::byte> value)
-      : Found(applied.status, applied.found, 0) {
+      : Found(applied.status(), applied.found(), 0) {
     if (!value.empty()) set_value(value);
   }
   explicit Found(const container::MapResult& result)
@@ -302,9 +302,10 @@ class HashMap {
       }
     if (fits && value != nullptr) fits = container::pack(*value, cell, value_bytes);
     if (!fits) return {progress, Found<V>(remote::Status::too_long)};
-    if (const auto done = core_.at_once(call, promise, style, payload.data()))
+    const container::MapApplied done = core_.at_once(call, promise, style, payload.data());
+    if (!done.is_again())
       return {progress,
-              Found<V>(*done, {cell, container::has_value(call, done->found) ? value_bytes : 0})};
+              Found<V>(done, {cell, container::has_value(call, done.found()) ? value_bytes : 0})};
     return {progress, core_.run(call, promise, style, payload.data())};
   }
 

@@ -88,9 +88,9 @@ class MapBuffer {
       if constexpr (container::kBytesOf < V >> 0)
         std::memcpy(payload.data() + sizeof(K), &element.value, sizeof(V));
       const container::MapApplied applied = map_.core().apply(call_, promise_, payload.data());
-      if (applied.again) break;
+      if (applied.is_again()) break;
       ++handled.taken;
-      if (applied.status != remote::Status::ok) ++handled.refused;
+      if (applied.status() != remote::Status::ok) ++handled.refused;
     }
     return handled;
   }

@@ -63,11 +63,23 @@ enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, 
   return call == MapCall::add || needs_pool(call);
 }
 
-/// The result of a call on this member's own part; `again`: a call of another member is in its way.
-struct MapApplied {
-  bool again = false;
-  remote::Status status = remote::Status::ok;
-  bool found = false;
+/// How a call in mapped memory has ended; or `again`: another call is in its way, or it needs a
+/// protocol, and nothing is done. One word, which stays in a register.
+class MapApplied {
+ public:
+  constexpr MapApplied(remote::Status status, bool found = false) noexcept  // NOLINT: of a status
+      : word_(static_cast<std::uint32_t>(status) << 1 | (found ? 1 : 0)) {}
+  [[nodiscard]] static constexpr MapApplied again() noexcept { return remote::Status::under_way; }
+  [[nodiscard]] constexpr bool is_again() const noexcept {
+    return status() == remote::Status::under_way;
+  }
+  [[nodiscard]] constexpr remote::Status status() const noexcept {
+    return static_cast<remote::Status>(word_ >> 1);
+  }
+  [[nodiscard]] constexpr bool found() const noexcept { return (word_ & 1) != 0; }
+
+ private:
+  std::uint32_t word_;
 };
 
 /// Whether the value that belongs to the call's key is in the payload behind such a call.
@@ -123,10 +135,10 @@ class MapCore {
   /// Whether apply() is possible although calls of others on this part may be under way, as
   /// `promise` says.
   [[nodiscard]] bool applies(Promise promise) const noexcept;
-  /// Executes a call in mapped memory that meets nothing unusual; else nothing: the protocol does
+  /// Executes a call in mapped memory that meets nothing unusual; else `again`: the protocol does
   /// it. `payload` is the key and, behind it, the value that is written or found.
-  [[nodiscard]] std::optional<MapApplied> at_once(MapCall call, Promise promise, Style style,
-                                                  std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied at_once(MapCall call, Promise promise, Style style,
+                                   std::byte* payload) noexcept;
   /// The protocol of any call; copies the payload when it begins.
   [[nodiscard]] remote::Protocol<MapResult> run(MapCall call, Promise promise, Style style,
                                                 const std::byte* payload);

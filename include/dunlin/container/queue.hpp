@@ -35,13 +35,17 @@ template <class T>
 class Popped : public container::QueueOutcome {
  public:
   Popped() = default;
-  Popped(const container::QueueOutcome& outcome, const std::byte* element,
-         std::uint32_t element_bytes)
-      : QueueOutcome(outcome) {
-    if (found()) value_ = container::unpack<T>(element, element_bytes);
+  /// `element` is null if it has none.
+  Popped(remote::Status its_status, const std::byte* element, std::uint32_t element_bytes) {
+    status = its_status;
+    if (element == nullptr) return;
+    count = 1;
+    value_ = container::unpack<T>(element, element_bytes);
   }
   explicit Popped(const container::PoppedElements& all)
-      : Popped(all, all.elements, all.element_bytes) {}
+      : Popped(all.status, all.ok() && all.count > 0 ? all.elements : nullptr, all.element_bytes) {
+    vain_attempts = all.vain_attempts;
+  }
 
   /// Whether it has an element.
   [[nodiscard]] bool found() const noexcept { return ok() && count > 0; }
@@ -100,9 +104,12 @@ class Queue {
                              Promise promise = Promise::both, Style style = Style::automatic) {
     const container::QueueTerms terms{promise, style, wait_ns};
     alignas(8) container::QueuePayload<T> payload;
-    if (const auto done = core_.pop_at_once(payload.data(), 1, terms))
-      return {progress(), Popped<T>(*done, payload.data(), core_.element_bytes())};
-    return {progress(), core_.pop(1, terms)};
+    std::uint32_t count = 1;
+    const remote::Status status = core_.pop_at_once(payload.data(), count, terms);
+    if (status == remote::Status::under_way) return {progress(), core_.pop(1, terms)};
+    const bool has_one = status == remote::Status::ok && count > 0;
+    return {progress(),
+            Popped<T>(status, has_one ? payload.data() : nullptr, core_.element_bytes())};
   }
 
   /// Pushes all elements, one behind the other, or none; waits. A queue whose option is
@@ -125,7 +132,7 @@ class Queue {
   /// Pops up to `to.size()` elements, and waits. `count` says how many.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
-    const auto most = static_cast<std::uint32_t>(to.size());
+    auto some = static_cast<std::uint32_t>(to.size());
     const container::QueueTerms terms{promise, style};
     const std::uint32_t bytes = core_.element_bytes();
     std::vector<std::byte> packed(VariableSize<T> ? to.size() * bytes : 0);
@@ -133,12 +140,12 @@ class Queue {
     if constexpr (!VariableSize<T>) at = std::as_writable_bytes(to).data();
     const std::byte* elements = at;
     remote::Call<container::PoppedElements> call;
-    const auto done = core_.pop_at_once(at, most, terms);
-    if (done) {
-      call = {progress(), container::PoppedElements{*done}};
-    } else {
-      call = {progress(), core_.pop(most, terms)};
-    }
+    const remote::Status at_once = core_.pop_at_once(at, some, terms);
+    const bool done = at_once != remote::Status::under_way;
+    if (done)
+      call = {progress(), container::PoppedElements{{at_once, some}}};
+    else
+      call = {progress(), core_.pop(some, terms)};
     const remote::Status status = call.wait();
     count = call.ok() ? call.result().count : 0;
     if (!done) elements = call.result().elements;

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <dunlin/container/call_memory.hpp>
@@ -71,9 +70,10 @@ class QueueCore {
   /// Pushes all elements, or none.
   [[nodiscard]] remote::Call<QueueOutcome> push(const std::byte* elements, std::uint32_t count,
                                                 const QueueTerms& terms);
-  /// A whole pop of up to `most` elements, if it needs no round trip and meets no other call.
-  [[nodiscard]] std::optional<QueueOutcome> pop_at_once(std::byte* to, std::uint32_t most,
-                                                        const QueueTerms& terms) noexcept;
+  /// A whole pop of up to `count` elements, if it needs no round trip and meets no other call, and
+  /// how many it had; else `under_way`, and nothing is done.
+  [[nodiscard]] remote::Status pop_at_once(std::byte* to, std::uint32_t& count,
+                                           const QueueTerms& terms) noexcept;
   /// The protocol of any pop.
   [[nodiscard]] remote::Protocol<PoppedElements> pop(std::uint32_t most, const QueueTerms& terms);
   /// How many elements the queue has: exactly at the host; elsewhere as far as this process knows.
