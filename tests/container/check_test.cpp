@@ -141,7 +141,7 @@ TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
                ->core()
                .apply(container::MapCall::assign, Promise::local,
                       reinterpret_cast<std::byte*>(element.data()))
-               .status == Status::broken_promise;
+               .status() == Status::broken_promise;
   }));
   const std::string& said = (*cluster)[2].broken_promise();
   EXPECT_TRUE(contains(said, "assign of member '" + name(2) + "' (promise 'local')")) << said;
