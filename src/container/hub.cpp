@@ -130,7 +130,8 @@ void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAga
 
 void Hub::ask(Asked& asked) noexcept {
   if (free_calls_.empty()) try {
-      free_calls_.reserve(calls_.size() + 1);  // so that forget() needs no memory
+      if (free_calls_.capacity() <= calls_.size())  // so that forget() needs no memory
+        free_calls_.reserve(2 * calls_.size() + 1);
       calls_.emplace_back();
       free_calls_.push_back(static_cast<std::uint32_t>(calls_.size() - 1));
     } catch (const std::bad_alloc&) {

@@ -40,13 +40,8 @@ void MapState::grow() {
 MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                 std::byte* payload) noexcept {
   if (!takes_slot(call)) return Status::ok;
-  Room room;
-  try {
-    room = room_behind(tables(), hash);
-  } catch (const std::bad_alloc&) {
-    return Status::no_memory;
-  }
-  if (room.status == Status::full) return Status::full;
+  const Room room = room_behind(tables(), hash);
+  if (room.status == Status::full || room.status == Status::no_memory) return room.status;
   if (!room.offered) return MapApplied::again();
   std::memcpy(image.data(), &room.offered->word, sizeof room.offered->word);
   return local_act(call, promise, Sight::vacant,
@@ -57,7 +52,11 @@ MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t has
 /// The peer may have sent any number.
 Room MapState::room_behind(std::uint64_t tables_seen, std::uint64_t hash) {
   if (tables_seen < tables()) return {.status = Status::ok};
-  if (!may_grow()) return offer(hash);
+  if (!may_grow()) try {
+      return offer(hash);
+    } catch (const std::bad_alloc&) {
+      return {.status = Status::no_memory};
+    }
   want_tables(tables() + 1);
   return {.status = Status::busy};
 }

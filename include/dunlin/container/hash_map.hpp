@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -187,7 +188,7 @@ class HashMap {
   /// A scan of the parts of all members; the caller reads it piece by piece.
   [[nodiscard]] Scan scan(Promise promise = Promise::both) { return Scan(core_, promise); }
   /// Calls `see(key, value)` for the elements of all members, and waits. Returns the first error,
-  /// or ok; `stopped` and `broken_promise` end the scan.
+  /// or ok; `stopped`, `broken_promise` and `no_memory` end the scan.
   template <class See>
   remote::Status for_each(const See& see, Promise promise = Promise::both) {
     Scan all(core_, promise);
@@ -197,7 +198,7 @@ class HashMap {
       all.for_each_found(see);
       if (status == remote::Status::ok) status = piece;
       if (all.at_end() || piece == remote::Status::stopped ||
-          piece == remote::Status::broken_promise)
+          piece == remote::Status::broken_promise || piece == remote::Status::no_memory)
         return status;
     }
   }
@@ -303,10 +304,13 @@ class HashMap {
     if (fits && value != nullptr) fits = container::pack(*value, cell, value_bytes);
     if (!fits) return {progress, Found<V>(remote::Status::too_long)};
     const container::MapApplied done = core_.at_once(call, promise, style, payload.data());
-    if (!done.is_again())
-      return {progress,
-              Found<V>(done, {cell, container::has_value(call, done.found()) ? value_bytes : 0})};
-    return {progress, core_.run(call, promise, style, payload.data())};
+    if (done.is_again()) return {progress, core_.run(call, promise, style, payload.data())};
+    const bool has_value = container::has_value(call, done.found());
+    try {
+      return {progress, Found<V>(done, {cell, has_value ? value_bytes : 0})};
+    } catch (const std::bad_alloc&) {  // for a value of variable size
+      return {progress, Found<V>(remote::Status::no_memory)};
+    }
   }
 
   container::MapCore core_;

@@ -84,7 +84,7 @@ class MapApplied {
 
 /// Whether the value that belongs to the call's key is in the payload behind such a call.
 [[nodiscard]] constexpr bool has_value(MapCall call, bool found) noexcept {
-  return takes_slot(call) || (found && call != MapCall::erase);
+  return call == MapCall::add || (found && call != MapCall::erase && call != MapCall::assign);
 }
 
 /// The contents of a member's part.

@@ -36,8 +36,8 @@ class MapScan {
   ~MapScan();
 
   /// Begins to read the next piece; after the end, the first one again. After `abandoned`,
-  /// `stopped` and `broken_promise`, reads the failed piece again. Gives up a piece that is being
-  /// read.
+  /// `stopped`, `broken_promise` and `no_memory`, reads the failed piece again. Gives up a piece
+  /// that is being read.
   remote::Call<remote::Status>& next();
   /// The call that reads the piece.
   [[nodiscard]] remote::Call<remote::Status>& piece() noexcept { return piece_; }

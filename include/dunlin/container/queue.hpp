@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -108,8 +109,12 @@ class Queue {
     const remote::Status status = core_.pop_at_once(payload.data(), count, terms);
     if (status == remote::Status::under_way) return {progress(), core_.pop(1, terms)};
     const bool has_one = status == remote::Status::ok && count > 0;
-    return {progress(),
-            Popped<T>(status, has_one ? payload.data() : nullptr, core_.element_bytes())};
+    try {
+      return {progress(),
+              Popped<T>(status, has_one ? payload.data() : nullptr, core_.element_bytes())};
+    } catch (const std::bad_alloc&) {  // for an element of variable size
+      return {progress(), Popped<T>(remote::Status::no_memory, nullptr, 0)};
+    }
   }
 
   /// Pushes all elements, one behind the other, or none; waits. A queue whose option is
