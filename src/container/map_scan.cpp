@@ -65,6 +65,7 @@ MapScan::MapScan(MapCore& map, Promise promise)
     most_ =
         std::clamp(kScanValueBytes / block_shape(map_.spec.longest_value).slot_bytes, 1U, most_);
     values_ = std::make_unique<PieceValues>(*map_.values, most_);
+    values_->content.reserve(map_.spec.longest_value);
   }
   window_.resize(lines_for(std::size_t{most_} * map_.shape.slot_bytes));
   found_.reserve(most_);
