@@ -14,7 +14,7 @@ namespace dunlin::container {
 
 using remote::Status;
 
-/// Of so many calls on others' parts one counts for the estimate of the load: a sample is enough.
+/// One call of so many on others' parts counts for the estimate of the load: a sample is enough.
 constexpr std::uint64_t kNotedOf = 8;
 
 /// Whether a call that writes may use the processor's atomics: beside it no other's work here.
@@ -108,7 +108,7 @@ MapApplied MapState::find_small(Rank home, std::uint64_t hash, std::byte* payloa
   const std::uint64_t key = word_at(payload);
   std::uint32_t slot = first.first_slot(hash);
   for (std::uint32_t probed = 0; probed < first.window; ++probed) {
-    const SmallSlot seen = fetch_small(memory + kCacheLineBytes + slot * kSmallSlotBytes);
+    const SmallSlot seen = fetch_small(memory + offset_of(slot));
     if (seen.word == 0) return Status::ok;
     if (word::fingerprint_of(seen.word) == fingerprint) {
       const bool is_it = word::state_of(seen.word) == word::ready && seen.stamp == seen.word &&

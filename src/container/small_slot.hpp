@@ -32,7 +32,7 @@ static_assert(sizeof(SmallSlot) == kSmallSlotBytes);
   return seen;
 }
 
-/// Of the payload's bytes, and of zeros behind them.
+/// Writes all but the first word: the payload, with zeros behind it, and the stamp.
 [[gnu::always_inline]] inline void place_small_payload(std::byte* slot, const std::byte* payload,
                                                        std::uint32_t bytes,
                                                        std::uint64_t stamp) noexcept {

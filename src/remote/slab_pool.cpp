@@ -278,7 +278,7 @@ Protocol<Status> SlabPool::State::search(Home& home, std::uint32_t size_class) {
 /// Collects in the slabs that were not searched for longest, until there is a free block.
 Protocol<Status> SlabPool::State::collect_some(Home& home, ClassSlabs& of, std::size_t most) {
   co_await may_collect(home);
-  const Turn turn(home);
+  const CollectLock turn(home);
   for (std::size_t i = std::min(most, of.others.size()); i > 0 && !of.others.empty(); --i) {
     const SlabAt slab = of.others.begin();
     of.others.splice(of.others.end(), of.others, slab);

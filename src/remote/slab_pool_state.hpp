@@ -98,14 +98,14 @@ struct SlabPool::State {
     std::uint32_t end = UINT32_MAX;     // it has no such slab, as far as is known
     std::vector<ClassSlabs> classes;
     std::deque<std::uint32_t> withdrawn;
-    bool is_collecting = false;        // a protocol has its Turn
+    bool is_collecting = false;        // a protocol has its CollectLock
     std::vector<std::uint64_t> words;  // linked and freed of the slab that is collected
     Runs protocols;
   };
   /// While a protocol has its turn at a home, no other one collects there or forgets a slab.
-  struct Turn {
-    explicit Turn(Home& at) noexcept : home(at) { home.is_collecting = true; }
-    ~Turn() { home.is_collecting = false; }
+  struct CollectLock {
+    explicit CollectLock(Home& at) noexcept : home(at) { home.is_collecting = true; }
+    ~CollectLock() { home.is_collecting = false; }
     Home& home;
   };
 
@@ -156,7 +156,7 @@ struct SlabPool::State {
     fabric.wake_at(fabric.now_ns());
     return {};
   }
-  /// Waits for the turn of the protocol that makes a Turn then.
+  /// Waits for the turn of the protocol that makes a CollectLock then.
   [[nodiscard]] static auto may_collect(const Home& home) noexcept {
     return Until([&home] { return !home.is_collecting; });
   }

@@ -59,7 +59,7 @@ Protocol<Status> SlabPool::State::give_back_withdrawn(Home& home) {
 /// collected. A block that is allocated and not linked yet is not.
 Protocol<Status> SlabPool::State::drain(Home& home, std::uint32_t index) {
   co_await may_collect(home);
-  const Turn turn(home);
+  const CollectLock turn(home);
   const auto held = find(home, index);
   if (!held) co_return Status::ok;
   const Slab& slab = **held;

@@ -292,6 +292,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
                            message.offset % kCacheLineBytes == 0 &&
                            message.versions <= kMaxKeptVersions &&
+                           message.backup_offset % kCacheLineBytes == 0 &&
                            (message.backup == kNobody || message.backup < progress.size());
   if (is_used || !is_possible) return;  // no member of ours has sent this
   segment.generation = key.generation();

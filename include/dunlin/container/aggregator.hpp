@@ -50,6 +50,7 @@ struct AggregatorState;
 
 class AggregatorCore {
  public:
+  /// A handler throws nothing.
   using Handler =
       std::function<Handled(Rank from, std::span<const std::byte> elements, std::size_t count)>;
 

@@ -226,11 +226,11 @@ class HashMap {
 
   template <class KeyOf, class Begin, class End>
   remote::Status many(std::size_t count, const KeyOf& key_of, const Begin& begin, const End& end) {
-    struct Turn {
+    struct UnfinishedCall {
       Operation call;
       std::size_t i = 0;
     };
-    std::vector<Turn> turns;  // of calls that have not ended at once
+    std::vector<UnfinishedCall> unfinished;  // of calls that have not ended at once
     remote::Status status = remote::Status::ok;
     const auto finish = [&](std::size_t i, const Found<V>& result) {
       if (status == remote::Status::ok) status = result.status;
@@ -244,15 +244,15 @@ class HashMap {
       if (call.finished()) {
         if (i % kAhead == 0) static_cast<void>(call.wait());  // it polls now and then
         finish(i, call.result());
-      } else if (turns.size() < kManyAtOnce) {
-        turns.push_back({std::move(call), i});
+      } else if (unfinished.size() < kManyAtOnce) {
+        unfinished.push_back({std::move(call), i});
       } else {
-        Turn& next = turns[turn++ % kManyAtOnce];
+        UnfinishedCall& next = unfinished[turn++ % kManyAtOnce];
         finish(next.i, next.call.outcome());
         next = {std::move(call), i};
       }
     }
-    for (Turn& last : turns) finish(last.i, last.call.outcome());
+    for (UnfinishedCall& last : unfinished) finish(last.i, last.call.outcome());
     return status;
   }
   void prefetch(const K& key) const noexcept {

@@ -67,7 +67,9 @@ enum class MapCall : std::uint8_t { insert, assign, find, erase, add, exchange, 
 /// protocol, and nothing is done. One word, which stays in a register.
 class MapApplied {
  public:
-  constexpr MapApplied(remote::Status status, bool found = false) noexcept  // NOLINT: of a status
+  constexpr MapApplied(
+      remote::Status status,
+      bool found = false) noexcept  // NOLINT(google-explicit-constructor): a status says it
       : word_(static_cast<std::uint32_t>(status) << 1 | (found ? 1 : 0)) {}
   [[nodiscard]] static constexpr MapApplied again() noexcept { return remote::Status::under_way; }
   [[nodiscard]] constexpr bool is_again() const noexcept {
@@ -142,7 +144,7 @@ class MapCore {
   /// The protocol of any call; copies the payload when it begins.
   [[nodiscard]] remote::Protocol<MapResult> run(MapCall call, Promise promise, Style style,
                                                 const std::byte* payload);
-  // The same for maps with a pool; the payload is the key, and has room for a slot's value.
+  // These two are for maps with a pool; the payload is the key, and has room for a slot's value.
   [[nodiscard]] std::optional<PooledResult> at_once_pooled(MapCall call, Promise promise,
                                                            Style style, std::byte* payload,
                                                            std::span<const std::byte> value);

@@ -118,7 +118,8 @@ class Queue {
   }
 
   /// Pushes all elements, one behind the other, or none; waits. A queue whose option is
-  /// Style::message takes as many at a time as a message holds.
+  /// Style::message takes as many at a time as a message holds: if it ends with an error, some may
+  /// have been pushed.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
     const auto count = static_cast<std::uint32_t>(elements.size());
@@ -134,7 +135,8 @@ class Queue {
       return core_.push(std::as_bytes(elements).data(), count, terms).wait();
     }
   }
-  /// Pops up to `to.size()` elements, and waits. `count` says how many.
+  /// Pops up to `to.size()` elements, and waits. `count` says how many; the rest of `to` may have
+  /// been written, too.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
     auto some = static_cast<std::uint32_t>(to.size());

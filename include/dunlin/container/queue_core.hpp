@@ -47,7 +47,7 @@ struct QueueOutcome {
   [[nodiscard]] bool ok() const noexcept { return status == remote::Status::ok; }
 };
 
-/// The same, with the elements that were popped.
+/// How a pop has ended, and its elements.
 struct PoppedElements : QueueOutcome {
   std::uint32_t element_bytes = 0;
   const std::byte* elements = nullptr;
