@@ -231,7 +231,7 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
       demand(queue_call);
     } else {
       begin_on_map(call, promise, i);
-      co_await map_call_;
+      static_cast<void>(co_await map_call_);
       demand(map_call_);
     }
   }
