@@ -46,7 +46,7 @@ class ChoiceProcess {
         demand(queue_call);
       } else {
         auto& operation = calls_.begin_on_map(call, promise);
-        co_await operation;
+        static_cast<void>(co_await operation);
         demand(operation);
       }
       *sum_ns += static_cast<double>(fabric.now_ns() - begin_ns) / times;
