@@ -397,8 +397,11 @@ class Fabric {
   void prefetch(Rank peer, RegionId region, std::uint64_t offset, std::size_t bytes) noexcept;
   /// The memory of the peer's region, if it is mapped in this process (as on shm) and operations on
   /// it are possible; else nothing. The functions of <dunlin/fabric/memory.hpp> then do at once
-  /// what operations would. Valid until the next poll(); ring() comes behind changes.
+  /// what operations would. Valid as long as disconnections() is the same; ring() comes behind
+  /// changes.
   [[nodiscard]] std::span<std::byte> reach(Rank peer, RegionId region) noexcept;
+  /// How often a region of some peer has been disconnected.
+  [[nodiscard]] std::uint64_t disconnections() const noexcept { return disconnections_; }
   /// Wakes the peer if it sleeps: what post() does behind operations that change its memory.
   void ring(Rank peer) noexcept;
   /// A small message to the peer's handler of `channel`, run inside its poll(); a signal (FAB-F1).
@@ -491,6 +494,7 @@ class Fabric {
   std::string description_;
   std::string group_;
   std::unique_ptr<FabricCore> core_;
+  std::uint64_t disconnections_ = 0;
 };
 
 }  // namespace dunlin

@@ -219,6 +219,7 @@ void FabricCore::disconnect(Rank peer, RegionId id) noexcept {
   std::bitset<kMaxRegions>& connected = fabric_.peers_[peer].connected;
   if (!connected[id.index]) return;
   connected.reset(id.index);
+  ++fabric_.disconnections_;
   backend_->disconnect(peer, id);
 }
 
