@@ -55,6 +55,14 @@ struct SegmentGet {
   std::span<std::byte> to;
   std::uint64_t offset = 0;
 };
+/// One of several gets that are waited for together.
+struct SegmentRead {
+  Key key;
+  std::span<std::byte> to;
+  std::uint64_t offset = 0;
+  remote::Status status = remote::Status::under_way;  // how it ended
+  std::uint64_t version = 0;                          // that was got
+};
 /// One of several puts that begin together; the call belongs to the caller.
 struct SegmentPut {
   SegmentOperation& operation;
@@ -100,6 +108,9 @@ class SegmentSpace {
   /// them as one message: at once, or in the next poll().
   void get(std::span<const SegmentGet> gets) noexcept;
   void put(std::span<const SegmentPut> puts) noexcept;
+  /// Gets all of these, and waits until all have ended. Where memory is mapped, this asks for the
+  /// lines of many before it reads the first. Returns the status of the first that is not `ok`.
+  remote::Status get_many(std::span<SegmentRead> reads);
 
   // --- locks: of this process, for all its gets and puts of the segment --------------------------
   /// Ends with `timed_out` if the lock does not come in time. The outcome says whether it was

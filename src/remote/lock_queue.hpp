@@ -77,13 +77,9 @@ struct Locks::State {
   Protocol<Status> settle(std::uint32_t index);
   /// Hands the lock on, or frees it.
   Protocol<Status> leave(std::uint32_t index);
-  /// Makes a node for the lock, and takes it if it is free, and mapped here.
-  [[nodiscard]] bool takes_at_once(std::uint32_t index, Rank home, std::uint64_t offset) noexcept;
-  /// Whether the lock's word was `expected`, and is `desired` now. If not, the protocol sees to it.
-  [[nodiscard]] bool swaps_at_once(Node& node, std::uint64_t expected,
-                                   std::uint64_t desired) noexcept;
-
-  /// Whether the lock is free, or the successor's, whose node is mapped here.
+  /// The word of that home's part, if it is mapped here; else null.
+  [[nodiscard]] std::byte* mapped(Rank home, RegionId region, std::uint64_t offset) const noexcept;
+  /// Whether the lock is free now, or the successor's, whose node is mapped here.
   [[nodiscard]] bool leaves_at_once(std::uint32_t index) noexcept;
 
   /// When a node's operation may be posted: not while queues are repaired. One that was not posted
@@ -115,6 +111,8 @@ struct Locks::State {
     return address.member < withdrawn.size() && address.node < kMaxLockNodes;
   }
   void give_back_all() noexcept;
+  /// Requires that one is free. A free node is as new, and its words are 0.
+  [[nodiscard]] LockNode take_node(Rank home, std::uint64_t offset) noexcept;
   void reset_words(std::uint32_t index) noexcept;
   void free(std::uint32_t index) noexcept;
   [[nodiscard]] std::uint64_t& own_word(std::uint32_t index, std::uint64_t which) const noexcept;

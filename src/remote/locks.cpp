@@ -50,42 +50,47 @@ Locks::~Locks() {
   state_->progress.remove(*this);
 }
 
-bool Locks::State::takes_at_once(std::uint32_t index, Rank home, std::uint64_t offset) noexcept {
-  Node& node = nodes[index];
-  DUNLIN_ASSERT(node.word == 0 && !node.posted, "REM-8: a node is for one acquisition at a time");
-  node = {.home = home, .offset = offset};
-  reset_words(index);
-  active.push_back(index);
-  const std::uint64_t word = lock_word(1, address(index));
-  if (!progress.contains(home) || !swaps_at_once(node, 0, word)) return false;
-  node.word = word;
-  node.answer = Answer::held;
-  return true;
+std::uint64_t Locks::enter(std::byte* word) noexcept {
+  const State& state = *state_;
+  if (!state.coherent || state.rests() || state.free_nodes.empty()) return 0;
+  const std::uint64_t entered = lock_word(1, state.address(state.free_nodes.back()));
+  // Nobody waits for a lock's word: the home may sleep.
+  return memory::compare_swap(word, 0, entered) == 0 ? entered : 0;
 }
 
-LockNode Locks::acquire_at_once(Rank home, std::uint64_t offset) noexcept {
-  State& state = *state_;
-  if (state.free_nodes.empty()) return {};
-  const std::uint32_t index = state.free_nodes.back();
-  state.free_nodes.pop_back();
-  if (state.takes_at_once(index, home, offset)) return {index};
-  state.free(index);
-  return {};
+LockNode Locks::keep(std::uint64_t entered, Rank home, std::uint64_t offset) noexcept {
+  const LockNode kept = state_->take_node(home, offset);
+  Node& node = state_->nodes[kept.index];
+  DUNLIN_ASSERT(unpack(entered) == state_->address(kept.index),
+                "REM-8: the lock's word names the node that keeps it");
+  node.word = entered;
+  node.answer = Answer::held;
+  return kept;
+}
+
+/// No member looks at the node of a lock that nobody else has wanted meanwhile.
+void Locks::leave(std::byte* word, std::uint64_t entered, Rank home,
+                  std::uint64_t offset) noexcept {
+  const State& state = *state_;
+  if (memory::load(state.own_word(state.free_nodes.back(), kNextWord)) == 0 &&
+      memory::compare_swap(word, entered, 0) == entered)
+    return;
+  release(keep(entered, home, offset));
 }
 
 LockNode Locks::acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept {
   State& state = *state_;
   if (state.free_nodes.empty()) return {};
-  const std::uint32_t index = state.free_nodes.back();
-  state.free_nodes.pop_back();
-  if (state.takes_at_once(index, home, offset)) return {index};
-  Node& node = state.nodes[index];
+  if (std::byte* const word = state.mapped(home, state.options.words, offset); word != nullptr)
+    if (const std::uint64_t entered = enter(word); entered != 0) return keep(entered, home, offset);
+  const LockNode taken = state.take_node(home, offset);
+  Node& node = state.nodes[taken.index];
   node.only_if_free = only_if_free;
-  if (!state.protocols.start(state.get(index), node.protocol)) {
-    state.free(index);  // there is no memory
+  if (!state.protocols.start(state.get(taken.index), node.protocol)) {
+    state.free(taken.index);  // there is no memory
     return {};
   }
-  return {index};
+  return taken;
 }
 
 Locks::Answer Locks::answer(LockNode node) const noexcept {
@@ -185,6 +190,18 @@ std::uint64_t& Locks::State::own_word(std::uint32_t index, std::uint64_t which) 
   return *reinterpret_cast<std::uint64_t*>(node_words.memory().data() + index * kNodeBytes + which);
 }
 
+LockNode Locks::State::take_node(Rank home, std::uint64_t offset) noexcept {
+  const std::uint32_t index = free_nodes.back();
+  Node& node = nodes[index];
+  DUNLIN_ASSERT(node.word == 0 && !node.posted && !node.given_up,
+                "REM-8: a node is for one acquisition at a time");
+  node.home = home;
+  node.offset = offset;
+  free_nodes.pop_back();
+  active.push_back(index);
+  return {index};
+}
+
 /// No member knows the node now, and none that knew it before still writes to it.
 void Locks::State::reset_words(std::uint32_t index) noexcept {
   memory::store(own_word(index, kGrantWord), 0);
@@ -193,7 +210,8 @@ void Locks::State::reset_words(std::uint32_t index) noexcept {
 
 void Locks::State::free(std::uint32_t index) noexcept {
   DUNLIN_ASSERT(!nodes[index].posted, "REM-3: nothing is under way for a node that is free");
-  nodes[index].word = 0;
+  nodes[index] = {};
+  reset_words(index);
   if (active.back() == index)  // as with a lock that is held for one call
     active.pop_back();
   else
@@ -222,13 +240,11 @@ void Locks::State::give_back_all() noexcept {
   }
 }
 
-bool Locks::State::swaps_at_once(Node& node, std::uint64_t expected,
-                                 std::uint64_t desired) noexcept {
-  if (!coherent || rests()) return false;
-  const std::span<std::byte> words = fabric.reach(node.home, options.words);
-  if (node.offset + kWordBytes > words.size() || node.offset % kWordBytes != 0) return false;
-  node.before = memory::compare_swap(words.data() + node.offset, expected, desired);
-  return node.before == expected;  // nobody waits for a lock's word: the home may sleep
+std::byte* Locks::State::mapped(Rank home, RegionId region, std::uint64_t offset) const noexcept {
+  if (!coherent || rests()) return nullptr;
+  const std::span<std::byte> memory = fabric.reach(home, region);
+  return offset + kWordBytes <= memory.size() && offset % kWordBytes == 0 ? memory.data() + offset
+                                                                          : nullptr;
 }
 
 bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
@@ -236,13 +252,16 @@ bool Locks::State::leaves_at_once(std::uint32_t index) noexcept {
   DUNLIN_ASSERT(node.given_up && node.answer == Answer::held,
                 "REM-8: a holder that has given the lock up hands it on");
   const std::uint64_t next = memory::load(own_word(index, kNextWord));
-  if (next == 0) return swaps_at_once(node, node.word, node.recovered ? kFreeAfterDeath : 0);
+  if (next == 0) {
+    std::byte* const word = mapped(node.home, options.words, node.offset);
+    return word != nullptr &&
+           memory::compare_swap(word, node.word, node.recovered ? kFreeAfterDeath : 0) == node.word;
+  }
   const NodeAddress to = unpack(next);
-  if (!coherent || rests() || !is_known(to)) return false;
-  const std::span<std::byte> words = fabric.reach(to.member, node_words.id());
-  const std::uint64_t at = to.node * kNodeBytes + kGrantWord;
-  if (at + kWordBytes > words.size()) return false;
-  memory::store(*reinterpret_cast<std::uint64_t*>(words.data() + at),
+  if (!is_known(to)) return false;
+  std::byte* const grant = mapped(to.member, node_words.id(), to.node * kNodeBytes + kGrantWord);
+  if (grant == nullptr) return false;
+  memory::store(*reinterpret_cast<std::uint64_t*>(grant),
                 node.recovered ? kGrantedAfterDeath : kGranted);
   fabric.ring(to.member);
   return true;

@@ -1,4 +1,6 @@
-#include <utility>
+#include <algorithm>
+#include <array>
+#include <string>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -10,10 +12,13 @@
 /// do what the protocols of get.cpp, put.cpp and lock.cpp would. Whatever is unusual is theirs.
 namespace dunlin {
 
-using remote::LockNode;
+using remote::Protocol;
 using remote::Status;
 
 namespace {
+
+/// So many gets of get_many() ask for their lines before the first one is read.
+constexpr std::size_t kAskedAhead = 32;
 
 [[nodiscard]] std::uint64_t load(const std::byte* at) noexcept {
   return memory::load(*reinterpret_cast<const std::uint64_t*>(at));
@@ -24,105 +29,256 @@ void store(std::byte* at, std::uint64_t word) noexcept {
 
 }  // namespace
 
-bool SegmentState::at_once(const SegmentRequest& request, Outcome& outcome) noexcept {
-  DUNLIN_ONE_THREAD(&fabric);
-  if (!coherent || progress.was_stopped()) return false;
-  KnownSegment* const known_segment = known(request.key);
-  if (known_segment == nullptr) return false;
-  KnownSegment& segment = *known_segment;
-  // Under a lock of this process, or beside a call that has the turn there, calls have an order.
-  const bool is_plain = segment.copies == 1 && !segment.lost && !segment.closing &&
-                        !segment.lock.valid() && segment.turn == nullptr;
-  if (!is_plain) return false;
-  if (request.call == SegmentCall::lock) {
-    segment.lock = locks.acquire_at_once(segment.primary, segment.offset + kLockWord);
-    if (!segment.lock.valid()) return false;
-    DUNLIN_ASSERT(locks.answer(segment.lock) == remote::Locks::Answer::held,
-                  "REM-8: the lock is held when the call says so");
-    segment.lock_owner = request.owner;
-    segment.lock_odd = false;
-    outcome.status = Status::ok;
-    return true;
-  }
-  if (fault_of(request, segment) != Status::ok) return false;
+/// Finds the only copy of a segment, if it is mapped here.
+bool SegmentState::map(KnownSegment& segment) noexcept {
+  if (!coherent || segment.copies != 1) return false;
   const std::span<std::byte> there = fabric.reach(segment.primary, pool.id());
   if (segment.block_end > there.size()) return false;
-  std::byte* const block = there.data() + segment.offset;
-  const Status status = request.call == SegmentCall::get
-                            ? get_at_once(request, segment, block, outcome)
-                            : put_at_once(request, segment, block, outcome);
-  if (status == Status::under_way) return false;
-  outcome.status = status;
+  segment.block = there.data() + segment.offset;
+  segment.mapped_in = fabric.disconnections();
   return true;
 }
 
-Status SegmentState::get_at_once(const SegmentRequest& request, KnownSegment& segment,
-                                 const std::byte* block, Outcome& outcome) noexcept {
-  DUNLIN_ASSERT(!segment.lock.valid() && segment.turn == nullptr,
-                "SEG-3: a get under a lock of this process waits for its turn, in a protocol");
-  // Under temporal coherence a get may take, or leave, a copy.
-  if (segment.coherence == Coherence::temporal || request.wanted_version != UINT64_MAX)
-    return Status::under_way;
-  const std::byte* data = block + segment.data_at(0, 0) + request.offset;
-  if (segment.coherence == Coherence::null) {
-    memory::fetch(request.memory, data, request.bytes);
-    return Status::ok;
-  }
-  if (!segment.versioned()) {  // read and strict exclude puts
-    const LockNode lock = locks.acquire_at_once(segment.primary, segment.offset + kLockWord);
-    if (!lock.valid()) return Status::under_way;
-    memory::fetch(request.memory, data, request.bytes);
-    locks.release(lock);
-    return Status::ok;
-  }
-  const std::uint64_t word = load(block + kVersionWord);
-  if (word % 2 != 0) return Status::under_way;  // a put goes on, or was cut off
-  outcome.version = word / 2;
-  outcome.unchanged = outcome.version == request.known_version;
-  if (segment.is_delta()) segment.seen_version = std::max(segment.seen_version, outcome.version);
-  if (outcome.unchanged) return Status::ok;
-  data = block + segment.data_at(0, outcome.version) + request.offset;
-  DUNLIN_ASSERT(data + request.bytes <= block + (segment.block_end - segment.offset),
-                "SEG-1: a get reads the segment's block alone");
-  memory::fetch(request.memory, data, request.bytes);
-  const std::uint64_t again = load(block + kVersionWord);
-  const bool whole =
-      segment.is_delta() ? again / 2 - outcome.version < segment.versions : again == word;
-  return whole ? Status::ok : Status::under_way;
+/// Under a lock of this process, or beside a call that has the turn there, calls have an order.
+[[gnu::always_inline]] inline KnownSegment* SegmentState::mapped(Key key) noexcept {
+  KnownSegment* const segment = known(key);
+  if (segment == nullptr || !segment->is_plain() || progress.was_stopped()) return nullptr;
+  if (segment->mapped_in != fabric.disconnections() && !map(*segment)) [[unlikely]]
+    return nullptr;
+  DUNLIN_ASSERT(
+      segment->copies == 1 && !segment->lost &&
+          fabric.reach(segment->primary, pool.id()).data() + segment->offset == segment->block,
+      "SEG-1: the block is where it was found, as no region has been disconnected");
+  return segment;
 }
 
-Status SegmentState::put_at_once(const SegmentRequest& request, KnownSegment& segment,
-                                 std::byte* block, Outcome& outcome) noexcept {
+[[gnu::always_inline]] inline AtOnce SegmentState::get_mapped(KnownSegment& segment,
+                                                              std::span<std::byte> to,
+                                                              std::uint64_t offset,
+                                                              std::uint64_t known) noexcept {
+  if (!segment.fits(to, offset)) return {};
+  if (segment.coherence == Coherence::version &&
+      load(segment.block + kVersionWord) == known * 2) {  // unchanged
+    ++counters.gets;
+    return {.version = known, .status = Status::ok};
+  }
+  if (segment.coherence != Coherence::null || known != UINT64_MAX)
+    return get_whole(segment, to, offset, known);
+  ++counters.gets;
+  memory::fetch(to.data(), segment.block + kDataOffset + offset, to.size());
+  return {.status = Status::ok};
+}
+
+AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, std::uint64_t offset,
+                               std::uint64_t known_version) noexcept {
+  DUNLIN_ASSERT(!segment.lock.valid() && segment.turn == nullptr,
+                "SEG-3: a get under a lock of this process waits for its turn, in a protocol");
+  const std::byte* data = segment.block + kDataOffset + offset;
+  if (!segment.versioned()) {  // read and strict exclude puts
+    if (known_version != UINT64_MAX) return {};
+    const std::uint64_t entered = locks.enter(segment.block + kLockWord);
+    if (entered == 0) return {};
+    memory::fetch(to.data(), data, to.size());
+    locks.leave(segment.block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
+    ++counters.gets;
+    return {.status = Status::ok};
+  }
+  if (segment.coherence == Coherence::write && known_version != UINT64_MAX) return {};
+  if (segment.coherence == Coherence::temporal) {
+    const AtOnce copied = take_copy(segment, to, offset, known_version);
+    if (copied.ended()) ++counters.gets;
+    if (copied.ended() || to.size() == segment.bytes) return copied;  // which may leave a copy
+  }
+  const std::uint64_t word = load(segment.block + kVersionWord);
+  if (word % 2 != 0) return {};  // a put goes on, or was cut off
+  const std::uint64_t version = word / 2;
+  if (segment.is_delta()) {
+    segment.seen_version = std::max(segment.seen_version, version);
+    data = segment.block + segment.data_at(0, version) + offset;
+  }
+  DUNLIN_ASSERT(data + to.size() <= segment.block + (segment.block_end - segment.offset),
+                "SEG-1: a get reads the segment's block alone");
+  if (version != known_version) {
+    memory::fetch(to.data(), data, to.size());
+    const std::uint64_t again = load(segment.block + kVersionWord);
+    const bool whole =
+        again == word || (segment.is_delta() && again / 2 - version < segment.versions);
+    if (!whole) return {};
+  }
+  ++counters.gets;
+  return {.version = version, .status = Status::ok};
+}
+
+[[gnu::always_inline]] inline AtOnce SegmentState::put_at_once(Key key,
+                                                               std::span<const std::byte> from,
+                                                               std::uint64_t offset) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  KnownSegment* const found = mapped(key);
+  if (found == nullptr || !found->fits(from, offset)) return {};
+  KnownSegment& segment = *found;
+  std::byte* const block = segment.block;
   DUNLIN_ASSERT(segment.copies == 1 && segment.turn == nullptr,
                 "SEG-13: a put to two copies, or behind another call's turn, is a protocol");
-  const std::uint64_t begin = segment.data_at(0, 0) + request.offset;
+  std::byte* data = block + kDataOffset + offset;
   if (!segment.puts_lock()) {
-    memory::place(block + begin, request.memory, request.bytes);
+    memory::place(data, from.data(), from.size());
     fabric.ring(segment.primary);
-    return Status::ok;
+    ++counters.puts;
+    return {.status = Status::ok};
   }
-  const bool whole = request.offset == 0 && request.bytes == segment.bytes;
-  if (segment.is_delta() && !whole) return Status::under_way;
-  const LockNode lock = locks.acquire_at_once(segment.primary, segment.offset + kLockWord);
-  if (!lock.valid()) return Status::under_way;
+  const bool is_delta = segment.is_delta();
+  if (is_delta && from.size() != segment.bytes) return {};  // a range is put into a copy
+  const std::uint64_t entered = locks.enter(block + kLockWord);
+  if (entered == 0) return {};
   const std::uint64_t word = load(block + kVersionWord);
   if (word % 2 == 0) {
-    DUNLIN_ASSERT(segment.data_at(segment.offset, word / 2 + 1) + request.offset + request.bytes <=
-                      segment.block_end,
-                  "SEG-1: a put writes to the segment's block alone");
-    if (segment.is_delta()) {  // into a slot that no member reads
-      memory::place(block + segment.data_at(0, word / 2 + 1), request.memory, request.bytes);
-    } else {
+    if (is_delta)  // into a slot that no member reads
+      data = block + segment.data_at(0, word / 2 + 1);
+    else
       store(block + kVersionWord, word + 1);
-      memory::place(block + begin, request.memory, request.bytes);
-    }
+    DUNLIN_ASSERT(data + from.size() <= block + (segment.block_end - segment.offset),
+                  "SEG-1: a put writes to the segment's block alone");
+    memory::place(data, from.data(), from.size());
     store(block + kVersionWord, word + 2);
-    outcome.version = word / 2 + 1;
     segment.copy.clear();
+    fabric.ring(segment.primary);
+    ++counters.puts;
   }
-  fabric.ring(segment.primary);
-  locks.release(lock);
-  return word % 2 == 0 ? Status::ok : Status::under_way;
+  locks.leave(block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
+  if (word % 2 != 0) return {};
+  return {.version = word / 2 + 1, .status = Status::ok};
+}
+
+[[gnu::always_inline]] inline AtOnce SegmentState::lock_at_once(Key key,
+                                                                std::uint64_t owner) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  KnownSegment* const segment = mapped(key);
+  if (segment == nullptr) return {};
+  const std::uint64_t entered = locks.enter(segment->block + kLockWord);
+  if (entered == 0) return {};
+  segment->lock = locks.keep(entered, segment->primary, segment->offset + kLockWord);
+  DUNLIN_ASSERT(locks.answer(segment->lock) == remote::Locks::Answer::held,
+                "REM-8: the lock is held when the call says so");
+  segment->lock_owner = owner;
+  segment->lock_odd = false;
+  ++counters.locks;
+  return {.status = Status::ok};
+}
+
+void SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  std::array<KnownSegment*, kAskedAhead> segments;
+  for (; !reads.empty(); reads = reads.subspan(std::min(reads.size(), kAskedAhead))) {
+    const std::span<SegmentRead> some = reads.first(std::min(reads.size(), kAskedAhead));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const SegmentRead& one = some[i];
+      segments[i] = i > 0 && one.key == some[i - 1].key ? segments[i - 1] : mapped(one.key);
+      if (segments[i] == nullptr) continue;
+      if (segments[i]->coherence != Coherence::null) __builtin_prefetch(segments[i]->block);
+      __builtin_prefetch(segments[i]->block + kDataOffset + one.offset);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      SegmentRead& one = some[i];
+      if (segments[i] == nullptr) continue;
+      const AtOnce how = get_mapped(*segments[i], one.to, one.offset, UINT64_MAX);
+      one.status = how.status;
+      one.version = how.version;
+    }
+  }
+}
+
+// --- calls ---------------------------------------------------------------------------------------
+
+[[gnu::always_inline]] inline AtOnce SegmentState::get_at_once(Key key, std::span<std::byte> to,
+                                                               std::uint64_t offset,
+                                                               std::uint64_t known) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  KnownSegment* const segment = mapped(key);
+  return segment == nullptr ? AtOnce() : get_mapped(*segment, to, offset, known);
+}
+
+[[gnu::always_inline]] inline SegmentOperation SegmentState::ended(
+    AtOnce how, SegmentCall call, Key key, std::uint64_t offset, std::size_t bytes,
+    std::uint64_t known_version) const noexcept {
+  return {progress,
+          {.status = how.status,
+           .unchanged = call == SegmentCall::get && how.version == known_version,
+           .call = call,
+           .version = how.version,
+           .key = key,
+           .space = this,
+           .offset = offset,
+           .bytes = bytes}};
+}
+
+SegmentOperation SegmentState::begin_get(Key key, std::span<std::byte> to, std::uint64_t offset,
+                                         std::uint64_t known_version) {
+  if (const AtOnce how = get_at_once(key, to, offset, known_version); how.ended())
+    return ended(how, SegmentCall::get, key, offset, to.size(), known_version);
+  return SegmentPort::begin_get(key, to, offset, known_version);
+}
+
+SegmentOperation SegmentState::begin_put(Key key, std::span<const std::byte> from,
+                                         std::uint64_t offset) {
+  if (const AtOnce how = put_at_once(key, from, offset); how.ended())
+    return ended(how, SegmentCall::put, key, offset, from.size());
+  return SegmentPort::begin_put(key, from, offset);
+}
+
+SegmentOperation SegmentState::begin_lock(Key key, std::uint64_t timeout_ns) {
+  if (const AtOnce how = lock_at_once(key, 0); how.ended())
+    return ended(how, SegmentCall::lock, key);
+  return SegmentPort::begin_lock(key, timeout_ns);
+}
+
+SegmentOperation SegmentState::begin_unlock(Key key) {
+  return ended(unlock_at_once(key, 0, false), SegmentCall::unlock, key);
+}
+
+/// A call with a request, as of an attached process.
+AtOnce SegmentState::at_once(const SegmentRequest& request) noexcept {
+  switch (request.call) {
+    case SegmentCall::get:
+      if (request.wanted_version != UINT64_MAX) return {};
+      return get_at_once(request.key, {request.memory, request.bytes}, request.offset,
+                         request.known_version);
+    case SegmentCall::put:
+      return put_at_once(request.key, {request.memory, request.bytes}, request.offset);
+    case SegmentCall::lock:
+      return lock_at_once(request.key, request.owner);
+    case SegmentCall::unlock:
+      return unlock_at_once(request.key, request.owner, request.holder_died);
+    default:
+      return {};
+  }
+}
+
+SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
+                                     std::uint64_t timeout_ns) {
+  const auto run = [&](Protocol<Outcome> protocol) {
+    return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
+  };
+  if (const AtOnce how = at_once(request); how.ended())
+    return ended(how, request.call, request.key, request.offset, request.bytes,
+                 request.known_version);
+  switch (request.call) {
+    case SegmentCall::get:
+      return run(get(request));
+    case SegmentCall::put:
+      return run(put(request));
+    case SegmentCall::lock:
+      return run(lock(request));
+    case SegmentCall::allocate:
+      return run(allocate(request, std::string(name)));
+    case SegmentCall::release:
+      return run(release(request));
+    case SegmentCall::find:
+      return run(find(request, std::string(name)));
+    case SegmentCall::none:
+    case SegmentCall::unlock:
+      break;
+  }
+  return ended({.status = Status::not_allowed}, request.call, request.key);
 }
 
 }  // namespace dunlin

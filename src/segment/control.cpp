@@ -11,40 +11,6 @@ using remote::Status;
 using remote::Until;
 using Type = SegmentMessage::Type;
 
-SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
-                                     std::uint64_t timeout_ns) {
-  Outcome outcome = begun(request);
-  const auto run = [&](Protocol<Outcome> protocol) {
-    return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
-  };
-  switch (request.call) {
-    case SegmentCall::get:
-    case SegmentCall::put:
-    case SegmentCall::lock:
-      if (at_once(request, outcome)) {
-        DUNLIN_ASSERT(outcome.status != Status::under_way, "REM-1: a call that ends has a result");
-        ++counter_of(request.call);
-        return {progress, outcome};
-      }
-      return run(request.call == SegmentCall::get   ? get(request)
-                 : request.call == SegmentCall::put ? put(request)
-                                                    : lock(request));
-    case SegmentCall::unlock:
-      if (progress.was_stopped()) break;
-      return {progress, unlock(request)};
-    case SegmentCall::allocate:
-      return run(allocate(request, std::string(name)));
-    case SegmentCall::release:
-      return run(release(request));
-    case SegmentCall::find:
-      return run(find(request, std::string(name)));
-    case SegmentCall::none:
-      break;
-  }
-  outcome.status = request.call == SegmentCall::none ? Status::not_allowed : Status::stopped;
-  return {progress, outcome};
-}
-
 // --- questions -----------------------------------------------------------------------------------
 
 Asked::Asked(SegmentState& its_space, Rank its_member, SegmentMessage& its_message)
@@ -73,6 +39,13 @@ Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
 }
 
 // --- the first use of a key ----------------------------------------------------------------------
+
+KnownSegment* SegmentState::find_known(Key key) noexcept {
+  if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
+  KnownSegment* const segment = known_at[key.home()][key.slot()].get();
+  if (segment == nullptr || segment->key != key) return nullptr;
+  return lately_used[(key.slot() ^ key.home()) % kLatelyUsed] = segment;
+}
 
 Status SegmentState::look(Key key, std::uint64_t owner) noexcept {
   const KnownSegment* const segment = known(key);

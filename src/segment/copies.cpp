@@ -247,7 +247,7 @@ void SegmentState::move_known_segments() {
     for (const auto& slot : slots) {
       if (slot == nullptr) continue;
       KnownSegment& segment = *slot;
-      if (segment.generation == 0 || segment.copies < 2 || segment.lost) continue;
+      if (segment.key.generation() == 0 || segment.copies < 2 || segment.lost) continue;
       const bool has_backup = segment.backup != kNobody && progress.contains(segment.backup);
       if (!progress.contains(segment.primary)) {
         ++segment.placement;

@@ -47,8 +47,7 @@ Transfer::~Transfer() {
 
 void Transfer::use(KnownSegment& its_segment) noexcept {
   DUNLIN_ASSERT(segment == nullptr, "SEG-1: a call counts once as a user");
-  DUNLIN_ASSERT(its_segment.generation == request.key.generation(),
-                "SEG-1: a key is of one generation of its slot");
+  DUNLIN_ASSERT(its_segment.key == request.key, "SEG-1: a key is of one generation of its slot");
   segment = &its_segment;
   placement = segment->placement;
   ++segment->users;
@@ -131,7 +130,15 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   }
   if (status != Status::ok) co_return one.ended(status);
   KnownSegment& segment = *one.segment;
-  if (take_copy(one)) co_return one.ended(Status::ok);
+  if (segment.coherence == Coherence::temporal) {
+    const AtOnce copied =
+        take_copy(segment, {request.memory, request.bytes}, request.offset, request.known_version);
+    if (copied.ended()) {
+      one.outcome.version = copied.version;
+      one.outcome.unchanged = copied.version == request.known_version;
+      co_return one.ended(copied.status);
+    }
+  }
 
   const bool excludes =
       segment.coherence == Coherence::read || segment.coherence == Coherence::strict;
@@ -181,9 +188,8 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
       if (segment.versioned()) one.outcome.version = version;
     }
 
-    DUNLIN_ASSERT(
-        segment.generation == request.key.generation() && fault_of(request, segment) == Status::ok,
-        "SEG-1: a segment that is used stays the one it was");
+    DUNLIN_ASSERT(segment.key == request.key && fault_of(request, segment) == Status::ok,
+                  "SEG-1: a segment that is used stays the one it was");
     const std::uint64_t posted_at_ns =
         segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
     status =
@@ -221,18 +227,15 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
 
 // --- temporal: the copy --------------------------------------------------------------------------
 
-bool SegmentState::take_copy(Transfer& one) noexcept {
-  const KnownSegment& segment = *one.segment;
-  if (segment.coherence != Coherence::temporal || segment.copy.empty()) return false;
+AtOnce SegmentState::take_copy(const KnownSegment& segment, std::span<std::byte> to,
+                               std::uint64_t offset, std::uint64_t known_version) const noexcept {
+  if (segment.copy.empty()) return {};
   DUNLIN_ASSERT(segment.copy.size() == segment.bytes && segment.copied_at_ns <= fabric.now_ns(),
                 "SEG-10: a get of the whole has made the copy");
-  if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return false;
-  const SegmentRequest& request = one.request;
-  one.outcome.version = segment.copy_version;
-  one.outcome.unchanged = segment.copy_version == request.known_version;
-  if (!one.outcome.unchanged)
-    std::memcpy(request.memory, segment.copy.data() + request.offset, request.bytes);
-  return true;
+  if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return {};
+  if (segment.copy_version != known_version)
+    std::memcpy(to.data(), segment.copy.data() + offset, to.size());
+  return {.version = segment.copy_version, .status = Status::ok};
 }
 
 }  // namespace dunlin

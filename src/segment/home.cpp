@@ -287,7 +287,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (key.slot() >= slots.size()) slots.resize(key.slot() + 1);
   if (slots[key.slot()] == nullptr) slots[key.slot()] = std::make_unique<KnownSegment>();
   KnownSegment& segment = *slots[key.slot()];
-  if (segment.generation == key.generation() || segment.released >= key.generation()) return;
+  if (segment.key == key || segment.released >= key.generation()) return;
   const bool is_used = segment.users > 0 || segment.lock.valid();
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
                            message.offset % kCacheLineBytes == 0 &&
@@ -295,7 +295,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
                            message.backup_offset % kCacheLineBytes == 0 &&
                            (message.backup == kNobody || message.backup < progress.size());
   if (is_used || !is_possible) return;  // no member of ours has sent this
-  segment.generation = key.generation();
+  segment.key = key;
   segment.coherence = message.coherence;
   segment.offset = message.offset;
   segment.bytes = message.bytes;

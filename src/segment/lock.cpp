@@ -71,19 +71,17 @@ Protocol<Outcome> SegmentState::lock(SegmentRequest request) {
 
 /// A holder that was told of its predecessor's death has repaired the data, unless it is still half
 /// written.
-Outcome SegmentState::unlock(const SegmentRequest& request) noexcept {
-  ++counter_of(request.call);
-  Outcome outcome = begun(request);
-  KnownSegment* const segment = known(request.key);
-  outcome.status = Status::not_held;
-  if (segment == nullptr || !segment->is_locked_by(request.owner)) return outcome;
+AtOnce SegmentState::unlock_at_once(Key key, std::uint64_t owner, bool holder_died) noexcept {
+  if (progress.was_stopped()) return {.status = Status::stopped};
+  ++counters.others;
+  KnownSegment* const segment = known(key);
+  if (segment == nullptr || !segment->is_locked_by(owner)) return {.status = Status::not_held};
   DUNLIN_ASSERT(segment->turn == nullptr,
                 "SEG-3: the calls under a lock have ended when it is given back");
-  locks.set_recovered(segment->lock, segment->lock_odd || request.holder_died);
+  locks.set_recovered(segment->lock, segment->lock_odd || holder_died);
   locks.release(std::exchange(segment->lock, {}));
   segment->unsettled = false;  // its successor waits until it is settled
-  outcome.status = Status::ok;
-  return outcome;
+  return {.status = Status::ok};
 }
 
 }  // namespace dunlin

@@ -34,6 +34,24 @@ struct SegmentRequest {
   Rank place = 0;
 };
 
+[[nodiscard]] inline SegmentRequest get_of(Key key, std::span<std::byte> to, std::uint64_t offset,
+                                           std::uint64_t known_version = UINT64_MAX) noexcept {
+  return {.call = SegmentCall::get,
+          .key = key,
+          .memory = to.data(),
+          .bytes = to.size(),
+          .offset = offset,
+          .known_version = known_version};
+}
+[[nodiscard]] inline SegmentRequest put_of(Key key, std::span<const std::byte> from,
+                                           std::uint64_t offset) noexcept {
+  return {.call = SegmentCall::put,
+          .key = key,
+          .memory = const_cast<std::byte*>(from.data()),
+          .bytes = from.size(),
+          .offset = offset};
+}
+
 class SegmentPort {
  public:
   SegmentPort() = default;
@@ -44,6 +62,25 @@ class SegmentPort {
   /// `name` is for allocate and find.
   [[nodiscard]] virtual SegmentOperation begin(const SegmentRequest& request, std::string_view name,
                                                std::uint64_t timeout_ns) = 0;
+
+  // The calls that may end before any request is made; an implementation may have shorter ways.
+  [[nodiscard]] virtual SegmentOperation begin_get(Key key, std::span<std::byte> to,
+                                                   std::uint64_t offset,
+                                                   std::uint64_t known_version) {
+    return begin(get_of(key, to, offset, known_version), {}, remote::kForever);
+  }
+  [[nodiscard]] virtual SegmentOperation begin_put(Key key, std::span<const std::byte> from,
+                                                   std::uint64_t offset) {
+    return begin(put_of(key, from, offset), {}, remote::kForever);
+  }
+  [[nodiscard]] virtual SegmentOperation begin_lock(Key key, std::uint64_t timeout_ns) {
+    return begin({.call = SegmentCall::lock, .key = key}, {}, timeout_ns);
+  }
+  [[nodiscard]] virtual SegmentOperation begin_unlock(Key key) {
+    return begin({.call = SegmentCall::unlock, .key = key}, {}, remote::kForever);
+  }
+  /// Ends those of the gets that can end at once.
+  virtual void get_many_at_once(std::span<SegmentRead> /*reads*/) noexcept {}
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;
@@ -63,8 +100,8 @@ class SegmentPort {
 
   /// The outcome of a call that has not ended.
   [[nodiscard]] Outcome begun(const SegmentRequest& request) const noexcept {
-    return {.key = request.key,
-            .call = request.call,
+    return {.call = request.call,
+            .key = request.key,
             .space = this,
             .offset = request.call == SegmentCall::allocate ? request.place : request.offset,
             .bytes = request.bytes};

@@ -116,8 +116,7 @@ std::vector<Key> SegmentState::lost() const {
       if (slots[slot] == nullptr) continue;
       const KnownSegment& segment = *slots[slot];
       const bool is_lost = segment.lost || (segment.copies < 2 && gone(segment.primary));
-      if (segment.generation != 0 && is_lost)
-        all.push_back(Key::of(home, slot, segment.generation));
+      if (segment.key.generation() != 0 && is_lost) all.push_back(segment.key);
     }
   }
   return all;
@@ -183,32 +182,18 @@ SegmentOperation SegmentSpace::find(const std::string& name) {
 
 namespace {
 
-SegmentRequest get_of(Key key, std::span<std::byte> to, std::uint64_t offset) noexcept {
-  return {.call = SegmentCall::get,
-          .key = key,
-          .memory = to.data(),
-          .bytes = to.size(),
-          .offset = offset};
-}
-SegmentRequest put_of(Key key, std::span<const std::byte> from, std::uint64_t offset) noexcept {
-  return {.call = SegmentCall::put,
-          .key = key,
-          .memory = const_cast<std::byte*>(from.data()),
-          .bytes = from.size(),
-          .offset = offset};
-}
+/// get_many() has so many gets under way on a network.
+constexpr std::size_t kGetsAtOnce = 32;
 
 }  // namespace
 
 SegmentOperation SegmentSpace::get(Key key, std::span<std::byte> to, std::uint64_t offset) {
-  return port_->begin(get_of(key, to, offset), {}, remote::kForever);
+  return port_->begin_get(key, to, offset, UINT64_MAX);
 }
 
 SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, std::uint64_t known,
                                               std::uint64_t offset) {
-  SegmentRequest request = get_of(key, to, offset);
-  request.known_version = known;
-  return port_->begin(request, {}, remote::kForever);
+  return port_->begin_get(key, to, offset, known);
 }
 
 SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
@@ -219,7 +204,7 @@ SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std
 }
 
 SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
-  return port_->begin(put_of(key, from, offset), {}, remote::kForever);
+  return port_->begin_put(key, from, offset);
 }
 
 /// More follows as long as the next one has the same home.
@@ -241,8 +226,38 @@ void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
   }
 }
 
+remote::Status SegmentSpace::get_many(std::span<SegmentRead> reads) {
+  Status first_fault = Status::ok;
+  const auto note = [&](Status status) {
+    if (first_fault == Status::ok) first_fault = status;
+  };
+  for (SegmentRead& one : reads) one.status = Status::under_way;
+  port_->get_many_at_once(reads);
+  std::array<SegmentOperation, kGetsAtOnce> operations;
+  std::vector<SegmentGet> gets;
+  for (std::size_t next = 0; next < reads.size();) {
+    gets.clear();
+    const std::size_t begin = next;
+    for (; next < reads.size() && gets.size() < operations.size(); ++next)
+      if (const SegmentRead& one = reads[next]; one.status == Status::under_way)
+        gets.push_back({operations[gets.size()], one.key, one.to, one.offset});
+    get(gets);
+    std::size_t ended = 0;
+    for (std::size_t i = begin; i < next; ++i) {
+      SegmentRead& one = reads[i];
+      if (one.status == Status::under_way) {
+        const Outcome& outcome = operations[ended++].outcome();
+        one.status = outcome.status;
+        one.version = outcome.version;
+      }
+      note(one.status);
+    }
+  }
+  return first_fault;
+}
+
 SegmentOperation SegmentSpace::lock(Key key, std::uint64_t timeout_ns) {
-  return port_->begin({.call = SegmentCall::lock, .key = key}, {}, timeout_ns);
+  return port_->begin_lock(key, timeout_ns);
 }
 
 SegmentOperation SegmentSpace::try_lock(Key key) {
@@ -250,9 +265,7 @@ SegmentOperation SegmentSpace::try_lock(Key key) {
                       remote::kForever);
 }
 
-SegmentOperation SegmentSpace::unlock(Key key) {
-  return port_->begin({.call = SegmentCall::unlock, .key = key}, {}, remote::kForever);
-}
+SegmentOperation SegmentSpace::unlock(Key key) { return port_->begin_unlock(key); }
 
 // --- describing, and the guard -------------------------------------------------------------------
 

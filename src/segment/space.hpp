@@ -136,19 +136,21 @@ struct Transfer;
 
 /// The knowledge of this process about a slot of some member.
 struct KnownSegment {
-  std::uint32_t generation = 0;  // 0: nothing
-  std::uint32_t released = 0;    // this generation and those before were released
-  bool closing = false;          // the home wants it dropped
-  bool lock_odd = false;         // under our lock, and a put was, or may have been, cut off
-  bool unsettled = false;        // under our lock, a put was given up and may be under way
-  bool paused = false;           // no put begins: a second copy is being made
-  bool unsure = false;           // the primary died meanwhile: the new one has yet to say so
-  bool moved = false;            // to another primary; until the locks are repaired
-  bool lost = false;             // no member has it any more
+  Key key;                     // of generation 0: nothing
+  std::uint32_t released = 0;  // this generation and those before were released
+  bool closing = false;        // the home wants it dropped
+  bool lock_odd = false;       // under our lock, and a put was, or may have been, cut off
+  bool unsettled = false;      // under our lock, a put was given up and may be under way
+  bool paused = false;         // no put begins: a second copy is being made
+  bool unsure = false;         // the primary died meanwhile: the new one has yet to say so
+  bool moved = false;          // to another primary; until the locks are repaired
+  bool lost = false;           // no member has it any more
   Coherence coherence = Coherence::null;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t block_end = 0;  // of the only copy
+  std::uint64_t block_end = 0;           // of the only copy
+  std::byte* block = nullptr;            // the only copy, mapped here
+  std::uint64_t mapped_in = UINT64_MAX;  // it is valid as long as this is Fabric::disconnections()
   std::uint64_t stale_ns = 0;
   std::uint32_t versions = 0;
   std::uint8_t copies = 1;
@@ -175,10 +177,24 @@ struct KnownSegment {
     return lock.valid() && lock_owner == owner;
   }
   [[nodiscard]] bool is_delta() const noexcept { return coherence == Coherence::delta; }
+  /// Whether no call of this process has its lock or its turn, and calls may begin.
+  [[nodiscard]] bool is_plain() const noexcept {
+    return !closing && !lock.valid() && turn == nullptr;
+  }
+  [[nodiscard]] bool has(std::uint64_t at, std::uint64_t size) const noexcept {
+    return size != 0 && size <= bytes && at <= bytes - size;
+  }
+  [[nodiscard]] static bool lie_alike(const std::byte* memory, std::uint64_t at) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(memory) ^ at) % kWordBytes == 0;
+  }
+  /// Whether a get or put of these bytes at this offset can be.
+  [[nodiscard]] bool fits(std::span<const std::byte> memory, std::uint64_t at) const noexcept {
+    return has(at, memory.size()) && lie_alike(memory.data(), at);
+  }
   /// Where that version's bytes begin, in a block at that offset.
-  [[nodiscard]] std::uint64_t data_at(std::uint64_t block, std::uint64_t version) const noexcept {
+  [[nodiscard]] std::uint64_t data_at(std::uint64_t begin, std::uint64_t version) const noexcept {
     const std::uint64_t slot = is_delta() ? version % (std::uint64_t{versions} + 1) : 0;
-    return block + kDataOffset + slot * round_up(bytes, kCacheLineBytes);
+    return begin + kDataOffset + slot * round_up(bytes, kCacheLineBytes);
   }
   [[nodiscard]] bool puts_lock() const noexcept {
     return versioned() || coherence == Coherence::strict;
@@ -188,11 +204,8 @@ struct KnownSegment {
 /// Why a get or put cannot be; `ok`: it can.
 [[nodiscard]] inline remote::Status fault_of(const SegmentRequest& request,
                                              const KnownSegment& segment) noexcept {
-  if (request.bytes == 0 || request.bytes > segment.bytes ||
-      request.offset > segment.bytes - request.bytes)
-    return remote::Status::out_of_range;
-  if (reinterpret_cast<std::uintptr_t>(request.memory) % kWordBytes != request.offset % kWordBytes)
-    return remote::Status::misaligned;
+  if (!segment.has(request.offset, request.bytes)) return remote::Status::out_of_range;
+  if (!KnownSegment::lie_alike(request.memory, request.offset)) return remote::Status::misaligned;
   const bool has_versions = segment.coherence == Coherence::version ||
                             segment.coherence == Coherence::temporal || segment.is_delta();
   if ((request.known_version != UINT64_MAX && !has_versions) ||
@@ -202,6 +215,14 @@ struct KnownSegment {
 }
 
 struct SegmentState;
+
+/// How a call ended that needed no protocol; in registers.
+struct AtOnce {
+  std::uint64_t version = 0;
+  remote::Status status = remote::Status::under_way;  // `under_way`: it has yet to begin
+
+  [[nodiscard]] bool ended() const noexcept { return status != remote::Status::under_way; }
+};
 
 /// A get, put or lock under way, in the frame of its protocol: what it holds, it gives back in the
 /// end, however that comes.
@@ -254,14 +275,31 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] remote::Status enter(Transfer& one) noexcept;
 
   // --- in mapped memory: at_once.cpp -------------------------------------------------------------
-  /// Whether a get, put or lock has ended: its segment is mapped here, and nothing was in its way.
-  /// `outcome` has begun.
-  [[nodiscard]] bool at_once(const SegmentRequest& request, Outcome& outcome) noexcept;
-  /// `under_way`: it has changed nothing, and the protocol does it.
-  [[nodiscard]] remote::Status get_at_once(const SegmentRequest& request, KnownSegment& segment,
-                                           const std::byte* block, Outcome& outcome) noexcept;
-  [[nodiscard]] remote::Status put_at_once(const SegmentRequest& request, KnownSegment& segment,
-                                           std::byte* block, Outcome& outcome) noexcept;
+  [[nodiscard]] SegmentOperation begin_get(Key key, std::span<std::byte> to, std::uint64_t offset,
+                                           std::uint64_t known_version) override;
+  [[nodiscard]] SegmentOperation begin_put(Key key, std::span<const std::byte> from,
+                                           std::uint64_t offset) override;
+  [[nodiscard]] SegmentOperation begin_lock(Key key, std::uint64_t timeout_ns) override;
+  [[nodiscard]] SegmentOperation begin_unlock(Key key) override;
+  void get_many_at_once(std::span<SegmentRead> reads) noexcept override;
+  /// The call if it needs no request.
+  [[nodiscard]] AtOnce at_once(const SegmentRequest& request) noexcept;
+  [[nodiscard]] AtOnce get_at_once(Key key, std::span<std::byte> to, std::uint64_t offset,
+                                   std::uint64_t known_version) noexcept;
+  [[nodiscard]] AtOnce put_at_once(Key key, std::span<const std::byte> from,
+                                   std::uint64_t offset) noexcept;
+  [[nodiscard]] AtOnce lock_at_once(Key key, std::uint64_t owner) noexcept;
+  /// The segment, if it is mapped here and nothing is unusual; else null.
+  [[nodiscard]] KnownSegment* mapped(Key key) noexcept;
+  [[nodiscard]] bool map(KnownSegment& segment) noexcept;
+  [[nodiscard]] AtOnce get_mapped(KnownSegment& segment, std::span<std::byte> to,
+                                  std::uint64_t offset, std::uint64_t known_version) noexcept;
+  /// A get that excludes puts, or reads a version.
+  [[nodiscard]] AtOnce get_whole(KnownSegment& segment, std::span<std::byte> to,
+                                 std::uint64_t offset, std::uint64_t known_version) noexcept;
+  [[nodiscard]] SegmentOperation ended(AtOnce how, SegmentCall call, Key key,
+                                       std::uint64_t offset = 0, std::size_t bytes = 0,
+                                       std::uint64_t known_version = UINT64_MAX) const noexcept;
 
   // --- gets and puts: get.cpp, put.cpp -----------------------------------------------------------
   remote::Protocol<Outcome> get(SegmentRequest request);
@@ -273,12 +311,14 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// The status of a step of the attempt: `moved` if it must begin anew.
   [[nodiscard]] remote::Status judge(Transfer& one, remote::Status status) const noexcept;
   [[nodiscard]] bool has_place(KnownSegment& segment) const noexcept;
-  [[nodiscard]] bool take_copy(Transfer& one) noexcept;
+  /// A get under temporal coherence that the copy answers, if it is young enough.
+  [[nodiscard]] AtOnce take_copy(const KnownSegment& segment, std::span<std::byte> to,
+                                 std::uint64_t offset, std::uint64_t known_version) const noexcept;
 
   // --- locks: lock.cpp ---------------------------------------------------------------------------
   remote::Protocol<Outcome> lock(SegmentRequest request);
   remote::Protocol<remote::Status> acquire(Transfer& one);
-  [[nodiscard]] Outcome unlock(const SegmentRequest& request) noexcept;
+  [[nodiscard]] AtOnce unlock_at_once(Key key, std::uint64_t owner, bool holder_died) noexcept;
 
   // --- what asks other members: control.cpp ------------------------------------------------------
   remote::Protocol<Outcome> allocate(SegmentRequest request, std::string name);
@@ -289,10 +329,10 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// The message is the question, then the answer.
   remote::Protocol<remote::Status> ask(Rank member, SegmentMessage& message);
   [[nodiscard]] KnownSegment* known(Key key) noexcept {
-    if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
-    KnownSegment* const segment = known_at[key.home()][key.slot()].get();
-    return segment != nullptr && segment->generation == key.generation() ? segment : nullptr;
+    KnownSegment* const recent = lately_used[(key.slot() ^ key.home()) % kLatelyUsed];
+    return recent != nullptr && recent->key == key ? recent : find_known(key);
   }
+  [[nodiscard]] KnownSegment* find_known(Key key) noexcept;
   /// `unknown`: another member has to be asked.
   [[nodiscard]] remote::Status look(Key key, std::uint64_t owner) noexcept;
   [[nodiscard]] bool is_undecided() const noexcept;
@@ -414,9 +454,11 @@ struct SegmentState final : SegmentPort, remote::Part {
   };
   std::map<std::string, Name> names;
   std::vector<std::vector<std::unique_ptr<KnownSegment>>> known_at;  // by home, then slot
-  bool must_copy = false;                                            // there was no memory for it
-  bool must_prune = false;                                           // of the held
-  std::vector<std::pair<Rank, Key>> closing;  // to be dropped here, as that member says
+  static constexpr std::size_t kLatelyUsed = 64;
+  std::array<KnownSegment*, kLatelyUsed> lately_used{};  // by slot and home; of known_at
+  bool must_copy = false;                                // there was no memory for it
+  bool must_prune = false;                               // of the held
+  std::vector<std::pair<Rank, Key>> closing;             // to be dropped here, as that member says
   std::unordered_map<std::uint64_t, Asked*> asked;
   std::uint64_t next_id = 1;
   Rank turn;

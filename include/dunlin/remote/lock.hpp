@@ -56,9 +56,6 @@ class Locks final : public Part {
   /// is taken refuses (`busy`) instead. The result is invalid if all kMaxLockNodes are in use: try
   /// again later.
   [[nodiscard]] LockNode acquire(Rank home, std::uint64_t offset, bool only_if_free) noexcept;
-  /// Takes a free lock whose word is mapped here (Fabric::reach), and whose last holder has not
-  /// died; invalid: that needs acquire().
-  [[nodiscard]] LockNode acquire_at_once(Rank home, std::uint64_t offset) noexcept;
   [[nodiscard]] Answer answer(LockNode node) const noexcept;
   /// Whether the lock was handed over from a member that died while it held the lock (REM-12).
   [[nodiscard]] bool recovered(LockNode node) const noexcept;
@@ -73,6 +70,13 @@ class Locks final : public Part {
   void release(LockNode node) noexcept;
   /// Whether no acquisition of this process, past or present, can touch that word any more.
   [[nodiscard]] bool idle(Rank home, std::uint64_t offset) const noexcept;
+
+  // --- where the lock's word is mapped here (Fabric::reach) --------------------------------------
+  /// Takes a free lock whose last holder has not died, and returns what its word is then; 0: that
+  /// needs acquire(). The caller gives it to leave() or keep() before it calls anything else here.
+  [[nodiscard]] std::uint64_t enter(std::byte* word) noexcept;
+  void leave(std::byte* word, std::uint64_t entered, Rank home, std::uint64_t offset) noexcept;
+  [[nodiscard]] LockNode keep(std::uint64_t entered, Rank home, std::uint64_t offset) noexcept;
 
   /// Moves the lock: the memory with its word is gone, and the copy's word replaces it. All members
   /// that use the lock call this, inside members_changed(), so that the queue is repaired at its

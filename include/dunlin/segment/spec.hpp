@@ -73,12 +73,12 @@ enum class SegmentCall : std::uint8_t { none, allocate, release, find, get, put,
 /// How a call on a segment ended.
 struct Outcome {
   remote::Status status = remote::Status::under_way;
-  bool unchanged = false;     // get: the caller's version is current; nothing transferred
-  bool recovered = false;     // the last holder of the lock died while it held it
-  Key key = {};               // also for allocate and find
-  std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
-  // What the call was.
+  bool unchanged = false;  // get: the caller's version is current; nothing transferred
+  bool recovered = false;  // the last holder of the lock died while it held it
   SegmentCall call = SegmentCall::none;
+  std::uint64_t version = 0;  // that was got or put; puts that lock count up from 1
+  Key key = {};               // also for allocate and find
+  // What else the call was.
   const SegmentPort* space = nullptr;  // which must exist still when describe() is called
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
