@@ -1,5 +1,5 @@
 #include <array>
-#include <deque>
+#include <string>
 
 #include "bench/segment/experiments.hpp"
 #include "bench/segment/segment_node.hpp"
@@ -29,17 +29,13 @@ Result measure(const RealNetwork& network, const Effort& effort, std::size_t byt
       pair.node().post(batch);
       while (!done.finished()) pair.node().poll();
     };
-    std::deque<SegmentOperation> operations;
-    std::vector<remote::AnyCall> all;
-    std::vector<SegmentGet> together;
-    for (std::size_t i = 0; i < kAtOnce; ++i) {
-      all.push_back(&operations.emplace_back());
-      together.push_back({operations.back(), key, memory.subspan(i * bytes, bytes), i * bytes});
-    }
+    std::vector<SegmentRead> together;
+    for (std::size_t i = 0; i < kAtOnce; ++i)
+      together.push_back({.key = key, .to = memory.subspan(i * bytes, bytes), .offset = i * bytes});
     const auto gets = [&] {
-      pair.space().get(together);
-      remote::wait_all(all, remote::kForever);
-      for (SegmentOperation& operation : operations) demand(operation);
+      if (const remote::Status status = pair.space().get_many(together);
+          status != remote::Status::ok)
+        throw Error("bench: get_many: " + std::string(remote::describe(status)));
     };
     alternate(me, effort.rounds,
               {timed(pair, plan, bare, kAtOnce), timed(pair, plan, gets, kAtOnce)});

@@ -135,6 +135,8 @@ class SegmentSpace {
 
  private:
   friend class SegmentPort;
+  /// Gets those that are under way.
+  remote::Status get_the_rest(std::span<SegmentRead> reads);
   explicit SegmentSpace(std::unique_ptr<SegmentPort> port) noexcept;
   std::unique_ptr<SegmentPort> port_;  // src/segment/port.hpp
 };

@@ -54,7 +54,9 @@ std::uint64_t Locks::enter(std::byte* word) noexcept {
   const State& state = *state_;
   if (!state.coherent || state.rests() || state.free_nodes.empty()) return 0;
   const std::uint64_t entered = lock_word(1, state.address(state.free_nodes.back()));
-  // Nobody waits for a lock's word: the home may sleep.
+  // A lock that is held is only looked at: its line stays with the member that has it. Nobody waits
+  // for a lock's word: the home may sleep.
+  if (memory::load(*reinterpret_cast<const std::uint64_t*>(word)) != 0) return 0;
   return memory::compare_swap(word, 0, entered) == 0 ? entered : 0;
 }
 

@@ -182,7 +182,9 @@ void CallBase::give_up() noexcept {
 }
 
 bool CallBase::wait_until_finished(std::uint64_t timeout_ns) {
-  return wait_all({this}, timeout_ns);
+  if (!begun() || !finished()) return wait_all({this}, timeout_ns);
+  progress_->poll_in_passing();
+  return true;
 }
 
 void AwaitingCall::await_suspend(std::coroutine_handle<> waiter) {

@@ -58,19 +58,18 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
                                                               std::uint64_t known) noexcept {
   if (!segment.fits(to, offset)) return {};
   if (segment.coherence == Coherence::version &&
-      load(segment.block + kVersionWord) == known * 2) {  // unchanged
-    ++counters.gets;
+      load(segment.block + kVersionWord) == known * 2)  // unchanged
     return {.version = known, .status = Status::ok};
-  }
   if (segment.coherence != Coherence::null || known != UINT64_MAX)
     return get_whole(segment, to, offset, known);
-  ++counters.gets;
   memory::fetch(to.data(), segment.block + kDataOffset + offset, to.size());
   return {.status = Status::ok};
 }
 
-AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, std::uint64_t offset,
-                               std::uint64_t known_version) noexcept {
+/// Not inline, so that a get of words needs no registers for it.
+[[gnu::noinline]] AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to,
+                                                 std::uint64_t offset,
+                                                 std::uint64_t known_version) noexcept {
   DUNLIN_ASSERT(!segment.lock.valid() && segment.turn == nullptr,
                 "SEG-3: a get under a lock of this process waits for its turn, in a protocol");
   const std::byte* data = segment.block + kDataOffset + offset;
@@ -80,13 +79,11 @@ AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, s
     if (entered == 0) return {};
     memory::fetch(to.data(), data, to.size());
     locks.leave(segment.block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
-    ++counters.gets;
     return {.status = Status::ok};
   }
   if (segment.coherence == Coherence::write && known_version != UINT64_MAX) return {};
   if (segment.coherence == Coherence::temporal) {
     const AtOnce copied = take_copy(segment, to, offset, known_version);
-    if (copied.ended()) ++counters.gets;
     if (copied.ended() || to.size() == segment.bytes) return copied;  // which may leave a copy
   }
   const std::uint64_t word = load(segment.block + kVersionWord);
@@ -105,7 +102,6 @@ AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, s
         again == word || (segment.is_delta() && again / 2 - version < segment.versions);
     if (!whole) return {};
   }
-  ++counters.gets;
   return {.version = version, .status = Status::ok};
 }
 
@@ -113,25 +109,28 @@ AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, s
                                                                std::span<const std::byte> from,
                                                                std::uint64_t offset) noexcept {
   DUNLIN_ONE_THREAD(&fabric);
-  KnownSegment* const found = mapped(key);
-  if (found == nullptr || !found->fits(from, offset)) return {};
-  KnownSegment& segment = *found;
-  std::byte* const block = segment.block;
+  KnownSegment* const segment = mapped(key);
+  if (segment == nullptr || !segment->fits(from, offset)) return {};
+  if (segment->puts_lock()) return put_whole(*segment, from, offset);
+  ++counters.puts;
+  memory::place(segment->block + kDataOffset + offset, from.data(), from.size());
+  fabric.ring(segment->primary);
+  return {.status = Status::ok};
+}
+
+[[gnu::noinline]] AtOnce SegmentState::put_whole(KnownSegment& segment,
+                                                 std::span<const std::byte> from,
+                                                 std::uint64_t offset) noexcept {
   DUNLIN_ASSERT(segment.copies == 1 && segment.turn == nullptr,
                 "SEG-13: a put to two copies, or behind another call's turn, is a protocol");
-  std::byte* data = block + kDataOffset + offset;
-  if (!segment.puts_lock()) {
-    memory::place(data, from.data(), from.size());
-    fabric.ring(segment.primary);
-    ++counters.puts;
-    return {.status = Status::ok};
-  }
   const bool is_delta = segment.is_delta();
   if (is_delta && from.size() != segment.bytes) return {};  // a range is put into a copy
+  std::byte* const block = segment.block;
   const std::uint64_t entered = locks.enter(block + kLockWord);
   if (entered == 0) return {};
   const std::uint64_t word = load(block + kVersionWord);
   if (word % 2 == 0) {
+    std::byte* data = block + kDataOffset + offset;
     if (is_delta)  // into a slot that no member reads
       data = block + segment.data_at(0, word / 2 + 1);
     else
@@ -165,26 +164,35 @@ AtOnce SegmentState::get_whole(KnownSegment& segment, std::span<std::byte> to, s
   return {.status = Status::ok};
 }
 
-void SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
+bool SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
   DUNLIN_ONE_THREAD(&fabric);
+  bool all = true;
+  std::uint64_t ended = 0;
   std::array<KnownSegment*, kAskedAhead> segments;
   for (; !reads.empty(); reads = reads.subspan(std::min(reads.size(), kAskedAhead))) {
     const std::span<SegmentRead> some = reads.first(std::min(reads.size(), kAskedAhead));
+    Key last;
+    KnownSegment* segment = nullptr;
     for (std::size_t i = 0; i < some.size(); ++i) {
       const SegmentRead& one = some[i];
-      segments[i] = i > 0 && one.key == some[i - 1].key ? segments[i - 1] : mapped(one.key);
-      if (segments[i] == nullptr) continue;
-      if (segments[i]->coherence != Coherence::null) __builtin_prefetch(segments[i]->block);
-      __builtin_prefetch(segments[i]->block + kDataOffset + one.offset);
+      if (one.key != last) segment = mapped(last = one.key);
+      segments[i] = segment;
+      if (segment == nullptr) continue;
+      if (segment->coherence != Coherence::null) __builtin_prefetch(segment->block);
+      __builtin_prefetch(segment->block + kDataOffset + one.offset);
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       SegmentRead& one = some[i];
-      if (segments[i] == nullptr) continue;
-      const AtOnce how = get_mapped(*segments[i], one.to, one.offset, UINT64_MAX);
+      AtOnce how;
+      if (segments[i] != nullptr) how = get_mapped(*segments[i], one.to, one.offset, UINT64_MAX);
       one.status = how.status;
       one.version = how.version;
+      ended += how.ended() ? 1 : 0;
+      all = all && how.status == Status::ok;
     }
   }
+  counters.gets += ended;
+  return all;
 }
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -194,7 +202,10 @@ void SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
                                                                std::uint64_t known) noexcept {
   DUNLIN_ONE_THREAD(&fabric);
   KnownSegment* const segment = mapped(key);
-  return segment == nullptr ? AtOnce() : get_mapped(*segment, to, offset, known);
+  if (segment == nullptr) return {};
+  const AtOnce how = get_mapped(*segment, to, offset, known);
+  if (how.ended()) ++counters.gets;
+  return how;
 }
 
 [[gnu::always_inline]] inline SegmentOperation SegmentState::ended(
@@ -211,24 +222,31 @@ void SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
            .bytes = bytes}};
 }
 
-SegmentOperation SegmentState::begin_get(Key key, std::span<std::byte> to, std::uint64_t offset,
-                                         std::uint64_t known_version) {
+SegmentOperation SegmentState::begin_get(Key key, std::span<std::byte> to, std::uint64_t offset) {
+  if (const AtOnce how = get_at_once(key, to, offset, UINT64_MAX); how.ended())
+    return ended(how, SegmentCall::get, key, offset, to.size());
+  return start(get_of(key, to, offset), {}, remote::kForever);
+}
+
+SegmentOperation SegmentState::begin_get_if_changed(Key key, std::span<std::byte> to,
+                                                    std::uint64_t known_version,
+                                                    std::uint64_t offset) {
   if (const AtOnce how = get_at_once(key, to, offset, known_version); how.ended())
     return ended(how, SegmentCall::get, key, offset, to.size(), known_version);
-  return SegmentPort::begin_get(key, to, offset, known_version);
+  return start(get_of(key, to, offset, known_version), {}, remote::kForever);
 }
 
 SegmentOperation SegmentState::begin_put(Key key, std::span<const std::byte> from,
                                          std::uint64_t offset) {
   if (const AtOnce how = put_at_once(key, from, offset); how.ended())
     return ended(how, SegmentCall::put, key, offset, from.size());
-  return SegmentPort::begin_put(key, from, offset);
+  return start(put_of(key, from, offset), {}, remote::kForever);
 }
 
 SegmentOperation SegmentState::begin_lock(Key key, std::uint64_t timeout_ns) {
   if (const AtOnce how = lock_at_once(key, 0); how.ended())
     return ended(how, SegmentCall::lock, key);
-  return SegmentPort::begin_lock(key, timeout_ns);
+  return start({.call = SegmentCall::lock, .key = key}, {}, timeout_ns);
 }
 
 SegmentOperation SegmentState::begin_unlock(Key key) {
@@ -255,12 +273,19 @@ AtOnce SegmentState::at_once(const SegmentRequest& request) noexcept {
 
 SegmentOperation SegmentState::begin(const SegmentRequest& request, std::string_view name,
                                      std::uint64_t timeout_ns) {
-  const auto run = [&](Protocol<Outcome> protocol) {
-    return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
-  };
   if (const AtOnce how = at_once(request); how.ended())
     return ended(how, request.call, request.key, request.offset, request.bytes,
                  request.known_version);
+  return start(request, name, timeout_ns);
+}
+
+/// Not inline, so that a call that ends at once does not prepare for it.
+[[gnu::noinline]] SegmentOperation SegmentState::start(const SegmentRequest& request,
+                                                       std::string_view name,
+                                                       std::uint64_t timeout_ns) {
+  const auto run = [&](Protocol<Outcome> protocol) {
+    return SegmentOperation(progress, std::move(protocol), timeout_ns, begun(request));
+  };
   switch (request.call) {
     case SegmentCall::get:
       return run(get(request));

@@ -76,6 +76,12 @@ Outcome Transfer::ended(Status status) noexcept {
   return outcome;
 }
 
+Outcome Transfer::ended(AtOnce how) noexcept {
+  outcome.version = how.version;
+  outcome.unchanged = how.version == request.known_version;
+  return ended(how.status);
+}
+
 Status SegmentState::Gate::now() const noexcept {
   DUNLIN_ASSERT(one == nullptr || (one->locked && one->segment->turn == one),
                 "SEG-3: a put changes the segment in its turn under the lock");
@@ -130,15 +136,9 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   }
   if (status != Status::ok) co_return one.ended(status);
   KnownSegment& segment = *one.segment;
-  if (segment.coherence == Coherence::temporal) {
-    const AtOnce copied =
-        take_copy(segment, {request.memory, request.bytes}, request.offset, request.known_version);
-    if (copied.ended()) {
-      one.outcome.version = copied.version;
-      one.outcome.unchanged = copied.version == request.known_version;
-      co_return one.ended(copied.status);
-    }
-  }
+  const AtOnce copied =
+      take_copy(segment, {request.memory, request.bytes}, request.offset, request.known_version);
+  if (copied.ended()) co_return one.ended(copied);
 
   const bool excludes =
       segment.coherence == Coherence::read || segment.coherence == Coherence::strict;
@@ -229,7 +229,7 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
 
 AtOnce SegmentState::take_copy(const KnownSegment& segment, std::span<std::byte> to,
                                std::uint64_t offset, std::uint64_t known_version) const noexcept {
-  if (segment.copy.empty()) return {};
+  if (segment.coherence != Coherence::temporal || segment.copy.empty()) return {};
   DUNLIN_ASSERT(segment.copy.size() == segment.bytes && segment.copied_at_ns <= fabric.now_ns(),
                 "SEG-10: a get of the whole has made the copy");
   if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return {};

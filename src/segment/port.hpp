@@ -63,10 +63,14 @@ class SegmentPort {
   [[nodiscard]] virtual SegmentOperation begin(const SegmentRequest& request, std::string_view name,
                                                std::uint64_t timeout_ns) = 0;
 
-  // The calls that may end before any request is made; an implementation may have shorter ways.
+  // The calls that an implementation may end without a request.
   [[nodiscard]] virtual SegmentOperation begin_get(Key key, std::span<std::byte> to,
-                                                   std::uint64_t offset,
-                                                   std::uint64_t known_version) {
+                                                   std::uint64_t offset) {
+    return begin(get_of(key, to, offset), {}, remote::kForever);
+  }
+  [[nodiscard]] virtual SegmentOperation begin_get_if_changed(Key key, std::span<std::byte> to,
+                                                              std::uint64_t known_version,
+                                                              std::uint64_t offset) {
     return begin(get_of(key, to, offset, known_version), {}, remote::kForever);
   }
   [[nodiscard]] virtual SegmentOperation begin_put(Key key, std::span<const std::byte> from,
@@ -79,8 +83,11 @@ class SegmentPort {
   [[nodiscard]] virtual SegmentOperation begin_unlock(Key key) {
     return begin({.call = SegmentCall::unlock, .key = key}, {}, remote::kForever);
   }
-  /// Ends those of the gets that can end at once.
-  virtual void get_many_at_once(std::span<SegmentRead> /*reads*/) noexcept {}
+  /// Ends those of the gets that can end at once; the others are `under_way`. Whether all are `ok`.
+  [[nodiscard]] virtual bool get_many_at_once(std::span<SegmentRead> reads) noexcept {
+    for (SegmentRead& one : reads) one.status = remote::Status::under_way;
+    return reads.empty();
+  }
 
   [[nodiscard]] virtual remote::Progress& its_progress() const noexcept = 0;
   [[nodiscard]] virtual const std::string& space_name() const noexcept = 0;

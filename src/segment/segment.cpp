@@ -188,12 +188,12 @@ constexpr std::size_t kGetsAtOnce = 32;
 }  // namespace
 
 SegmentOperation SegmentSpace::get(Key key, std::span<std::byte> to, std::uint64_t offset) {
-  return port_->begin_get(key, to, offset, UINT64_MAX);
+  return port_->begin_get(key, to, offset);
 }
 
 SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, std::uint64_t known,
                                               std::uint64_t offset) {
-  return port_->begin_get(key, to, offset, known);
+  return port_->begin_get_if_changed(key, to, known, offset);
 }
 
 SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
@@ -227,14 +227,13 @@ void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
 }
 
 remote::Status SegmentSpace::get_many(std::span<SegmentRead> reads) {
-  Status first_fault = Status::ok;
-  const auto note = [&](Status status) {
-    if (first_fault == Status::ok) first_fault = status;
-  };
-  for (SegmentRead& one : reads) one.status = Status::under_way;
-  port_->get_many_at_once(reads);
+  return port_->get_many_at_once(reads) ? Status::ok : get_the_rest(reads);
+}
+
+remote::Status SegmentSpace::get_the_rest(std::span<SegmentRead> reads) {
   std::array<SegmentOperation, kGetsAtOnce> operations;
   std::vector<SegmentGet> gets;
+  Status first_fault = Status::ok;
   for (std::size_t next = 0; next < reads.size();) {
     gets.clear();
     const std::size_t begin = next;
@@ -243,14 +242,13 @@ remote::Status SegmentSpace::get_many(std::span<SegmentRead> reads) {
         gets.push_back({operations[gets.size()], one.key, one.to, one.offset});
     get(gets);
     std::size_t ended = 0;
-    for (std::size_t i = begin; i < next; ++i) {
-      SegmentRead& one = reads[i];
+    for (SegmentRead& one : reads.subspan(begin, next - begin)) {
       if (one.status == Status::under_way) {
         const Outcome& outcome = operations[ended++].outcome();
         one.status = outcome.status;
         one.version = outcome.version;
       }
-      note(one.status);
+      if (first_fault == Status::ok) first_fault = one.status;
     }
   }
   return first_fault;

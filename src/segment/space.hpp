@@ -234,6 +234,7 @@ struct Transfer {
 
   void use(KnownSegment& its_segment) noexcept;
   [[nodiscard]] Outcome ended(remote::Status status) noexcept;
+  [[nodiscard]] Outcome ended(AtOnce how) noexcept;
 
   SegmentState& space;
   const SegmentRequest& request;  // in the same frame
@@ -271,17 +272,23 @@ struct SegmentState final : SegmentPort, remote::Part {
 
   [[nodiscard]] SegmentOperation begin(const SegmentRequest& request, std::string_view name,
                                        std::uint64_t timeout_ns) override;
+  /// Starts the protocol of a call.
+  [[nodiscard]] SegmentOperation start(const SegmentRequest& request, std::string_view name,
+                                       std::uint64_t timeout_ns);
   /// Begins a call on the segment, if this process knows it; `unknown`: it is resolved first.
   [[nodiscard]] remote::Status enter(Transfer& one) noexcept;
 
   // --- in mapped memory: at_once.cpp -------------------------------------------------------------
-  [[nodiscard]] SegmentOperation begin_get(Key key, std::span<std::byte> to, std::uint64_t offset,
-                                           std::uint64_t known_version) override;
+  [[nodiscard]] SegmentOperation begin_get(Key key, std::span<std::byte> to,
+                                           std::uint64_t offset) override;
+  [[nodiscard]] SegmentOperation begin_get_if_changed(Key key, std::span<std::byte> to,
+                                                      std::uint64_t known_version,
+                                                      std::uint64_t offset) override;
   [[nodiscard]] SegmentOperation begin_put(Key key, std::span<const std::byte> from,
                                            std::uint64_t offset) override;
   [[nodiscard]] SegmentOperation begin_lock(Key key, std::uint64_t timeout_ns) override;
   [[nodiscard]] SegmentOperation begin_unlock(Key key) override;
-  void get_many_at_once(std::span<SegmentRead> reads) noexcept override;
+  [[nodiscard]] bool get_many_at_once(std::span<SegmentRead> reads) noexcept override;
   /// The call if it needs no request.
   [[nodiscard]] AtOnce at_once(const SegmentRequest& request) noexcept;
   [[nodiscard]] AtOnce get_at_once(Key key, std::span<std::byte> to, std::uint64_t offset,
@@ -297,6 +304,9 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// A get that excludes puts, or reads a version.
   [[nodiscard]] AtOnce get_whole(KnownSegment& segment, std::span<std::byte> to,
                                  std::uint64_t offset, std::uint64_t known_version) noexcept;
+  /// A put under the lock.
+  [[nodiscard]] AtOnce put_whole(KnownSegment& segment, std::span<const std::byte> from,
+                                 std::uint64_t offset) noexcept;
   [[nodiscard]] SegmentOperation ended(AtOnce how, SegmentCall call, Key key,
                                        std::uint64_t offset = 0, std::size_t bytes = 0,
                                        std::uint64_t known_version = UINT64_MAX) const noexcept;

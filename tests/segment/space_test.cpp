@@ -63,6 +63,34 @@ TEST_P(Space, ManyGetsAndPutsBeginTogether) {
   at(2).get(std::span<const SegmentGet>());
 }
 
+TEST_P(Space, GetManyEndsWithWhatEachGetAloneWouldEndWith) {
+  start(2);
+  constexpr std::size_t kMany = 70;
+  std::array<std::uint64_t, kMany> words{};
+  std::vector<SegmentRead> reads;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const Key key = spaces->make(
+        0, {.bytes = 8, .coherence = kAll[i % kAll.size()], .placement = Placement::on(0)});
+    EXPECT_EQ(spaces->put(0, key, 1000 + i), Status::ok);
+    reads.push_back({.key = key, .to = bytes_of(words[i])});
+  }
+  EXPECT_TRUE(spaces->end_of(at(0).lock(reads[3].key)).ok());
+  EXPECT_EQ(at(0).get_many(reads), Status::ok);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    EXPECT_EQ(reads[i].status, Status::ok) << i;
+    EXPECT_EQ(words[i], 1000 + i);
+  }
+  EXPECT_EQ(reads[4].version, 1U);  // under version coherence
+  words.fill(0);
+  reads[20].offset = 8;
+  reads[40].key = Key::of(0, 5000, 1);
+  EXPECT_EQ(at(0).get_many(reads), Status::out_of_range);
+  EXPECT_EQ(reads[20].status, Status::out_of_range);
+  EXPECT_EQ(reads[40].status, Status::unknown);
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(words[i], i == 20 || i == 40 ? 0 : 1000 + i);
+  EXPECT_EQ(at(0).get_many({}), Status::ok);
+}
+
 TEST_P(Space, ASegmentBeginsWithZerosAlsoWhereAnotherWas) {
   start(2, {.pool_bytes = 256});
   for (int round = 0; round < 3; ++round) {

@@ -147,15 +147,22 @@ TEST_P(Regions, AreReachedWhereTheyAreMapped) {
   EXPECT_EQ(memory::load(*reinterpret_cast<const std::uint64_t*>(there.data() + 8)), 8U);
   EXPECT_EQ(node(0).reach(0, box.id(0)).size(), 64U);  // the own one, too
 
+  const std::uint64_t disconnections = node(0).disconnections();
+  let_time_pass();
+  EXPECT_EQ(node(0).disconnections(), disconnections);  // so the address has stayed
+  EXPECT_EQ(node(0).reach(1, box.id(0)).data(), there.data());
   group().release(1, box.id(1));
   until("it is withdrawn", [&] { return !node(0).connected(1, box.id(0)); });
+  EXPECT_NE(node(0).disconnections(), disconnections);
   EXPECT_TRUE(node(0).reach(1, box.id(0)).empty());
 }
 
 TEST_P(Regions, AreNotReachedOnceTheirMemberCountsAsFailed) {
   start(2);
   const Shared box = share("box", 64);
+  const std::uint64_t disconnections = node(0).disconnections();
   node(0).expel(1, "for a test");
+  EXPECT_NE(node(0).disconnections(), disconnections);
   EXPECT_TRUE(node(0).reach(1, box.id(0)).empty());
 }
 
