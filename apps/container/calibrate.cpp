@@ -43,7 +43,17 @@ constexpr std::array kFields{Field{"read of 8 bytes", &ComponentCosts::read_ns},
                              Field{"... of a message", &ComponentCosts::message_byte_ns},
                              Field{"second write of a batch", &ComponentCosts::batched_ns},
                              Field{"one word, each client", &ComponentCosts::shared_word_ns}};
-static_assert(kFields.size() <= kMaxSeries);
+
+/// Calls each(label, cost) for every cost of `costs`.
+template <class Costs, class Each>
+void for_each_cost(Costs& costs, const Each& each) {
+  for (const Field& field : kFields) each(std::string(field.name), costs.*field.member);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::string call(name_of(static_cast<Call>(i)));
+    each(call + ", computing", costs.computing_ns.at(i));
+    each("... of a slot in no cache", costs.far_ns.at(i));
+  }
+}
 
 /// The last member of the team is the target, member 0 measures, and then all but the target add to
 /// one word.
@@ -85,8 +95,9 @@ void run_calibrate(const Options& options) {
   const Calibrated done = calibrate(options.network, static_cast<std::uint32_t>(options.clients),
                                     static_cast<std::uint32_t>(options.batches));
   say(fmt::format("{}\n\n", done.measured_on));
-  for (const Field& field : kFields)
-    say(fmt::format("  {:<24}{:>12.2f} ns\n", field.name, done.costs.*field.member));
+  for_each_cost(done.costs, [](const std::string& label, double ns) {
+    say(fmt::format("  {:<24}{:>12.2f} ns\n", label, ns));
+  });
   if (options.clients == 1) say("  (one client: nothing is known of a word that several use)\n");
   if (options.output.empty()) return;
   write_file(options.output, text_of(done.costs, done.measured_on));
@@ -102,11 +113,13 @@ Calibrated calibrate(const FabricOptions& network, std::uint32_t clients, std::u
   team.run([&](Member& me) {
     const ComponentCosts costs = measure_as(me, group, batches);
     if (me.rank() != 0) return;
-    for (std::uint32_t i = 0; i < kFields.size(); ++i) me.record(i, costs.*kFields[i].member);
+    for_each_cost(costs, [&](const std::string&, double ns) { me.record(0, ns); });
   });
   Calibrated done;
-  for (std::uint32_t i = 0; i < kFields.size(); ++i)
-    if (!team.series(i).empty()) done.costs.*kFields[i].member = team.series(i).front();
+  const auto recorded = team.series(0);
+  std::size_t next = 0;
+  if (!recorded.empty())
+    for_each_cost(done.costs, [&](const std::string&, double& cost) { cost = recorded[next++]; });
   done.measured_on = fmt::format("{}; {}, {} cores, {} client{}", team.note(), machine_text(),
                                  usable_cores().size(), clients, clients == 1 ? "" : "s");
   return done;

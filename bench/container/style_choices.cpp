@@ -38,8 +38,10 @@ Judged judge(const ChoicePoint& point, const ComponentCosts& costs) {
   Judged judged;
   const double most_error = point.clients > 1 ? kMostErrorOfSeveral : kMostError;
   for (std::size_t i = 0; i < kChoiceStyles.size(); ++i) {
-    const double predicted =
-        predict_ns(costs, point.which.call, kChoiceStyles.at(i), point.situation());
+    const Style style = kChoiceStyles.at(i);
+    Situation situation = point.situation();
+    situation.used_lately = style == Style::one_sided && point.which.call != Call::insert;
+    const double predicted = predict_ns(costs, point.which.call, style, situation);
     judged.predicted_ns.at(i) = predicted;
     judged.close.at(i) = std::abs(predicted / point.measured_ns.at(i) - 1) <= most_error;
   }

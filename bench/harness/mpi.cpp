@@ -62,11 +62,13 @@ double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
 MpiOneSided::MpiOneSided(const std::filesystem::path& folder)
     : MpiProgram("dunlin-mpi-one-sided", "MPI_Get", folder) {}
 
+std::vector<std::string> MpiOneSided::arguments(const Batches& plan, std::size_t bytes) {
+  return {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)};
+}
+
 MpiOneSided::Times MpiOneSided::measure(const Batches& plan, std::size_t bytes,
                                         std::chrono::milliseconds timeout) const {
-  const std::string told =
-      run(2, {std::to_string(plan.batches), std::to_string(plan.per_batch), std::to_string(bytes)},
-          timeout);
+  const std::string told = run(2, arguments(plan, bytes), timeout);
   const auto number = [&](const char* word) { return last_number_after(word, "mpirun", told); };
   return {number("get "), number("put "), number("fetch_add "), number("lock ")};
 }

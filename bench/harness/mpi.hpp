@@ -51,6 +51,8 @@ class MpiOneSided : public MpiProgram {
   struct Times {
     double get_ns, put_ns, fetch_add_ns, lock_ns;  // the last one: MPI_Win_lock and unlock
   };
+  /// Of the program.
+  [[nodiscard]] static std::vector<std::string> arguments(const Batches& plan, std::size_t bytes);
   /// Throws Error.
   [[nodiscard]] Times measure(const Batches& plan, std::size_t bytes,
                               std::chrono::milliseconds timeout) const;

@@ -11,7 +11,6 @@ namespace dunlin::bench {
 namespace {
 
 constexpr std::array<std::size_t, 5> kSizes{1, 64, 1024, 8192, 65'536};
-constexpr double kMostRatio = 1.15;
 constexpr std::size_t kCasesOfATeam = 7;
 static_assert(2 * kCasesOfATeam <= kMaxSeries);
 constexpr std::uint64_t kForAges = 3'600'000'000'000;  // a copy that does not become too old
@@ -22,7 +21,7 @@ struct Case {
   const char* operation;
   const char* sequence;
   void (BareSegment::*bare)();
-  bool goal = true;
+  bool has_goal = true;
 };
 const std::array<Case, 13> kCases{
     Case{Coherence::null, "get", "read", &BareSegment::read_data},
@@ -39,6 +38,15 @@ const std::array<Case, 13> kCases{
     Case{Coherence::temporal, "get, from the copy", "clock, copy", &BareSegment::copy_of_a_copy,
          false},
     Case{Coherence::temporal, "put", "swap, add-write-add, swap", &BareSegment::write_whole}};
+
+/// What a small get or put under null adds is the goal of the figure `overhead`.
+std::optional<Goal> goal_of(const RealNetwork& network, const Case& which, std::size_t bytes) {
+  const bool is_small = network.is_shm() && bytes <= 64;
+  const bool is_one_operation =
+      which.bare == &BareSegment::read_data || which.bare == &BareSegment::write_data;
+  if (!which.has_goal || (is_small && is_one_operation)) return std::nullopt;
+  return Goal{.bound = is_small ? 1.5 : 1.15};
+}
 
 SegmentSpec spec_of(const Case& which, std::size_t bytes) {
   SegmentSpec spec{.bytes = bytes, .coherence = which.coherence};
@@ -61,9 +69,9 @@ class Performer {
     const std::string_view what = which_.operation;
     unchanged_ = what == "get, unchanged";
     is_put_ = what == "put";
-    operation_ = space_.get(key_, memory_);
-    demand(operation_);
-    known_ = operation_.result().version;
+    auto get = space_.get(key_, memory_);
+    demand(get);
+    known_ = get.result().version;
   }
   void once() {
     if (unchanged_) {
@@ -71,12 +79,8 @@ class Performer {
       demand(get);
       return;
     }
-    if (is_put_) {
-      operation_ = space_.put(key_, memory_);
-    } else {
-      operation_ = space_.get(key_, memory_);
-    }
-    demand(operation_);
+    auto operation = is_put_ ? space_.put(key_, memory_) : space_.get(key_, memory_);
+    demand(operation);
   }
 
  private:
@@ -85,7 +89,6 @@ class Performer {
   Key key_;
   std::vector<std::uint64_t> words_;
   std::span<std::byte> memory_;
-  SegmentOperation operation_;
   bool unchanged_ = false;
   bool is_put_ = false;
   std::uint64_t known_ = 0;
@@ -117,13 +120,12 @@ std::vector<Result> measure(const RealNetwork& network, const Effort& effort,
   std::vector<Result> results;
   for (std::uint32_t i = 0; i < cases.size(); ++i) {
     const Case& which = cases[i];
-    results.push_back(
-        compared({.params = {{"coherence", std::string(name_of(which.coherence))},
-                             {"operation", which.operation},
-                             {"bytes", double(bytes)}},
-                  .unit = "ns",
-                  .goal = which.goal ? std::optional(Goal{.bound = kMostRatio}) : std::nullopt},
-                 team.series(2 * i + 1), which.sequence, team.series(2 * i)));
+    results.push_back(compared({.params = {{"coherence", std::string(name_of(which.coherence))},
+                                           {"operation", which.operation},
+                                           {"bytes", double(bytes)}},
+                                .unit = "ns",
+                                .goal = goal_of(network, which, bytes)},
+                               team.series(2 * i + 1), which.sequence, team.series(2 * i)));
   }
   return results;
 }

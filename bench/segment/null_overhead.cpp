@@ -37,13 +37,12 @@ std::vector<Result> overhead(const RealNetwork& network, const Effort& effort, s
     BareSegment bare(pair.node(), bytes);
     std::vector<std::uint64_t> words(bytes / 8);
     const auto memory = std::as_writable_bytes(std::span(words));
-    SegmentOperation operation;
     const auto get = [&] {
-      operation = pair.space().get(key, memory);
+      auto operation = pair.space().get(key, memory);
       demand(operation);
     };
     const auto put = [&] {
-      operation = pair.space().put(key, memory);
+      auto operation = pair.space().put(key, memory);
       demand(operation);
     };
     alternate(me, effort.rounds,

@@ -25,13 +25,12 @@ void our_round(Team& team, const Effort& effort, const Batches& plan, std::size_
     const Key whole = pair.make({.bytes = bytes, .coherence = Coherence::write});
     std::vector<std::uint64_t> words(bytes / 8);
     const auto memory = std::as_writable_bytes(std::span(words));
-    SegmentOperation operation;
     const auto get = [&](Key key) {
-      operation = space.get(key, memory);
+      auto operation = space.get(key, memory);
       demand(operation);
     };
     const auto put = [&](Key key) {
-      operation = space.put(key, memory);
+      auto operation = space.put(key, memory);
       demand(operation);
     };
     const auto add = [&] { pair.node().finish(fetch_add(1, pair.node().box(), 0, 1, nullptr)); };

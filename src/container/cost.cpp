@@ -39,6 +39,13 @@ WindowReads window_reads(double slot_bytes) {
   return {count, kTableWindow / count * slot_bytes};
 }
 
+template <class Add>
+void add_if_known(const char* name, const std::array<double, kCalls>& costs, Call call,
+                  const Add& add) {
+  const double ns = costs.at(static_cast<std::size_t>(call));
+  if (ns > 0) add(name, 1, ns);
+}
+
 /// Adds (component, count, nanoseconds each) of one call.
 template <class Add>
 void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, const Add& add) {
@@ -47,6 +54,8 @@ void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, 
   const double shared = (at.clients - 1) * costs.shared_word_ns;
   const double taken = std::clamp(at.load, 0.0, kMostLoad);
   const bool phasal = at.promise == Promise::writes || at.promise == Promise::local;
+  add_if_known("computing", costs.computing_ns, call, add);
+  if (!at.used_lately) add_if_known("a slot in no cache", costs.far_ns, call, add);
   if (at.tables > 1 && call != Call::push && call != Call::pop) {
     const WindowReads window = window_reads(at.bytes);
     add("reads of full tables", (at.tables - 1) * window.count,
@@ -86,9 +95,10 @@ void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, 
 }
 
 template <class Add>
-void add_message(const ComponentCosts& costs, const Situation& at, const Add& add) {
+void add_message(const ComponentCosts& costs, Call call, const Situation& at, const Add& add) {
   const double extra = std::max(at.bytes - 8, 0.0) * costs.message_byte_ns;
   add("request and reply", 1, costs.message_ns + extra);
+  if (!at.used_lately) add_if_known("a slot in no cache", costs.far_ns, call, add);
   if (at.wait_ns > 0) add("until the target polls", 1, at.wait_ns);
   if (at.clients > 1) add("requests of other clients", (at.clients - 1) / 2, costs.message_ns / 2);
 }
@@ -97,7 +107,7 @@ template <class Add>
 void add_terms(const ComponentCosts& costs, Call call, Style style, const Situation& at,
                const Add& add) {
   if (style == Style::automatic) style = cheaper_style(costs, call, at);
-  if (style == Style::message) return add_message(costs, at, add);
+  if (style == Style::message) return add_message(costs, call, at, add);
   add_one_sided(costs, call, at, add);
 }
 
@@ -116,6 +126,17 @@ constexpr std::array kFields{
     Field{"batched_ns", &ComponentCosts::batched_ns},
     Field{"shared_word_ns", &ComponentCosts::shared_word_ns},
 };
+
+/// Calls each(name, cost) for every cost of `costs`.
+template <class Costs, class Each>
+void for_each_cost(Costs& costs, const Each& each) {
+  for (const Field& field : kFields) each(std::string(field.name), costs.*field.member);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::string call(name_of(static_cast<Call>(i)));
+    each(call + "_computing_ns", costs.computing_ns.at(i));
+    each(call + "_far_ns", costs.far_ns.at(i));
+  }
+}
 
 std::string quoted(const std::string& text) {
   std::string result = "\"";
@@ -168,10 +189,10 @@ Style cheaper_style(const ComponentCosts& costs, Call call, const Situation& sit
 
 std::string text_of(const ComponentCosts& costs, const std::string& measured_on) {
   std::ostringstream out;
-  out << "{\n  \"format\": \"dunlin component costs 1\",\n  \"measured_on\": "
+  out << "{\n  \"format\": \"dunlin component costs 2\",\n  \"measured_on\": "
       << quoted(measured_on);
-  for (const Field& field : kFields)
-    out << ",\n  \"" << field.name << "\": " << costs.*field.member;
+  for_each_cost(
+      costs, [&](const std::string& name, double ns) { out << ",\n  \"" << name << "\": " << ns; });
   out << "\n}\n";
   return out.str();
 }
@@ -183,22 +204,20 @@ ComponentCosts load_costs(const std::string& file) {
   std::ostringstream all;
   all << in.rdbuf();
   const std::string text = all.str();
-  if (text.find("\"dunlin component costs 1\"") == std::string::npos)
-    throw Error("component costs: '" + file + "' is no file of `dunlin calibrate`");
+  if (text.find("\"dunlin component costs 2\"") == std::string::npos)
+    throw Error("component costs: '" + file + "' is no file of this version's `dunlin calibrate`");
   ComponentCosts costs;
-  for (const Field& field : kFields) {
-    const std::string name = "\"" + std::string(field.name) + "\":";
-    const std::size_t at = text.find(name);
-    if (at == std::string::npos)
-      throw Error("component costs: '" + file + "' has no " + field.name);
-    const char* const begin = text.c_str() + at + name.size();
+  for_each_cost(costs, [&](const std::string& name, double& cost) {
+    const std::string label = "\"" + name + "\":";
+    const std::size_t at = text.find(label);
+    if (at == std::string::npos) throw Error("component costs: '" + file + "' has no " + name);
+    const char* const begin = text.c_str() + at + label.size();
     char* end = nullptr;
     const double value = std::strtod(begin, &end);
     if (end == begin || !std::isfinite(value) || value < 0)
-      throw Error("component costs: " + std::string(field.name) + " of '" + file +
-                  "' is no number of nanoseconds");
-    costs.*field.member = value;
-  }
+      throw Error("component costs: " + name + " of '" + file + "' is no number of nanoseconds");
+    cost = value;
+  });
   return costs;
 }
 

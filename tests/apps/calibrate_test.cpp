@@ -47,6 +47,21 @@ TEST(Calibrate, WritesAFileThatProgramsLoad) {
   EXPECT_NE(result.out.find("compare-and-swap"), std::string::npos);
 }
 
+TEST(Calibrate, KeepsEachCostInItsFile) {
+  ComponentCosts costs{.read_ns = 6, .message_ns = 500};
+  for (std::size_t call = 0; call < kCalls; ++call) {
+    costs.computing_ns.at(call) = 1 + static_cast<double>(call);
+    costs.far_ns.at(call) = 101 + static_cast<double>(call);
+  }
+  const std::string file = scratch_file("kept");
+  std::ofstream(file) << text_of(costs, "a test");
+  const ComponentCosts loaded = load_costs(file);
+  std::filesystem::remove(file);
+  EXPECT_EQ(loaded.read_ns, costs.read_ns);
+  EXPECT_EQ(loaded.computing_ns, costs.computing_ns);
+  EXPECT_EQ(loaded.far_ns, costs.far_ns);
+}
+
 TEST(Calibrate, RefusesWhatCannotBeMeasured) {
   EXPECT_EQ(run({"calibrate", "--clients", "0"}).status, Status::bad_input);
   EXPECT_EQ(run({"calibrate", "--batches", "0"}).status, Status::bad_input);

@@ -40,6 +40,31 @@ TEST_P(Calibrations, MeasureEachComponent) {
                           costs.message_ns, shared_ns})
     EXPECT_GT(ns, 0);
   for (const double ns : {costs.byte_ns, costs.message_byte_ns, costs.batched_ns}) EXPECT_GE(ns, 0);
+  for (std::size_t call = 0; call < kCalls; ++call) {
+    EXPECT_GE(costs.computing_ns.at(call), 0);
+    EXPECT_GE(costs.far_ns.at(call), 0);
+  }
+}
+
+constexpr ComponentCosts kOfOperations{
+    .read_ns = 6, .write_ns = 5, .compare_swap_ns = 9, .message_ns = 500};
+
+TEST(CostModel, AddsTheComputingOfACallAndWhatASlotInNoCacheTakesMore) {
+  ComponentCosts costs = kOfOperations;
+  costs.computing_ns.at(static_cast<std::size_t>(Call::find)) = 7;
+  costs.far_ns.at(static_cast<std::size_t>(Call::find)) = 100;
+  const Situation near{.load = 0, .bytes = 8, .used_lately = true};
+  const Situation far{.load = 0, .bytes = 8};
+  EXPECT_DOUBLE_EQ(predict_ns(costs, Call::find, Style::one_sided, near), 6 + 7);
+  EXPECT_DOUBLE_EQ(predict_ns(costs, Call::find, Style::one_sided, far), 6 + 7 + 100);
+  EXPECT_DOUBLE_EQ(predict_ns(costs, Call::find, Style::message, near), 500);
+  EXPECT_DOUBLE_EQ(predict_ns(costs, Call::find, Style::message, far), 500 + 100);
+}
+
+TEST(CostModel, PredictsCallsByTheirOperationsWhereNothingElseIsMeasured) {
+  const Situation far{.load = 0, .bytes = 8};
+  EXPECT_DOUBLE_EQ(predict_ns(kOfOperations, Call::erase, Style::one_sided, far), 6 + 9);
+  EXPECT_EQ(explain(kOfOperations, Call::erase, Style::one_sided, far).size(), 2U);
 }
 
 }  // namespace

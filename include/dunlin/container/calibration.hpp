@@ -26,7 +26,7 @@ class Calibration {
   Calibration& operator=(const Calibration&) = delete;
 
   /// Waits while it measures all costs but shared_word_ns: medians of `batches` batches of some
-  /// round trips each; on shared memory, 100 batches take some milliseconds. Throws Error if
+  /// round trips each; on shared memory this takes some tenths of a second. Throws Error if
   /// `target` is this member, or is lost.
   [[nodiscard]] ComponentCosts measure(Rank target, std::uint32_t batches = 100);
   /// Measures a fetch-and-add on a word of `target`, to which other members may add meanwhile. If n

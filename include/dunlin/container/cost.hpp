@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,6 +16,10 @@
 ///     dunlin::Containers containers(*fabric, {.costs = costs});
 namespace dunlin {
 
+enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
+inline constexpr std::size_t kCalls = 6;
+[[nodiscard]] std::string_view name_of(Call call) noexcept;
+
 /// The costs that `dunlin calibrate` measures, in nanoseconds: medians of round trips with another
 /// member.
 struct ComponentCosts {
@@ -27,6 +32,9 @@ struct ComponentCosts {
   double message_byte_ns = 0;
   double batched_ns = 0;      // a second operation in a batch
   double shared_word_ns = 0;  // what each further client adds to an atomic on one word
+  // Both are 0 where the other member's memory is not mapped: there they are too small to measure.
+  std::array<double, kCalls> computing_ns{};  // of a one-sided call, besides its operations
+  std::array<double, kCalls> far_ns{};        // what it takes more on a slot that is in no cache
 
   [[nodiscard]] bool measured() const noexcept { return read_ns > 0 && message_ns > 0; }
 };
@@ -35,10 +43,6 @@ struct ComponentCosts {
 [[nodiscard]] ComponentCosts load_costs(const std::string& file);
 /// The costs as JSON, with the fabric and the machine on which they were measured.
 [[nodiscard]] std::string text_of(const ComponentCosts& costs, const std::string& measured_on);
-
-enum class Call : std::uint8_t { insert, assign, find, erase, push, pop };
-inline constexpr std::size_t kCalls = 6;
-[[nodiscard]] std::string_view name_of(Call call) noexcept;
 
 /// The conditions under which a call is made.
 struct Situation {
@@ -49,6 +53,8 @@ struct Situation {
   double bytes = 32;   // bytes of the slot, or of all slots that are pushed or popped
   double count = 1;    // elements in the call
   double wait_ns = 0;  // mean time until the target polls
+  bool used_lately =
+      false;  // the member that works on the slot has used it, so that its cache has it
 };
 
 /// One term of a prediction: how many times a component cost counts.
