@@ -134,9 +134,10 @@ class BareContainer {
         write(kTarget, region_.id(), at(slot), image_.data(), 8).notify(done_, Notify::remotely)});
     settle();
   }
-  /// Posts operation(slot, place) for each slot as one batch.
+  /// Posts operation(slot, place) for each slot as one batch. Where the compiler chose to inline
+  /// this, a batch of 32 took 12 or 16 ns for one, by what else was in the file.
   template <class Of>
-  void post_each(std::span<const std::uint32_t> where, const Of& operation) {
+  [[gnu::noinline]] void post_each(std::span<const std::uint32_t> where, const Of& operation) {
     batch_.clear();
     for (std::size_t i = 0; i < where.size(); ++i) batch_.push_back(operation(where[i], i));
     node_.post(batch_);

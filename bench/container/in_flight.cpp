@@ -113,8 +113,10 @@ class ManyCaller : public CallTarget {
     if (which_.call == Call::insert) return insert_all();
     for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
     remote::wait_all(all_, remote::kForever);
-    for (BenchMap::Operation& operation : operations_) demand(operation);
-    for (BenchQueue::Push& operation : pushes_) demand(operation);
+    bool well = true;
+    for (const BenchMap::Operation& operation : operations_) well = well && operation.ok();
+    for (const BenchQueue::Push& operation : pushes_) well = well && operation.ok();
+    if (!well) throw Error("bench: a call ended badly");
   }
 
  private:
