@@ -146,6 +146,15 @@ class Site {
   [[nodiscard]] bool connected(Rank rank) const noexcept {
     return hub_.fabric.connected(rank, region_.id());
   }
+  /// What Fabric::reach() says, which is asked once for each time that the member connects: no
+  /// call goes through the backend for it.
+  [[nodiscard]] std::span<std::byte> reach(Rank rank) noexcept {
+    if (rank >= reached_.size()) return {};
+    std::span<std::byte>& kept = reached_[rank];
+    if (kept.empty() || !connected(rank) || hub_.fabric.is_forked()) [[unlikely]]
+      kept = hub_.fabric.reach(rank, region_.id());
+    return kept;
+  }
 
   enum class Posted : std::uint8_t { all, later, never };
   /// Posts what is left of a batch; `accepted` counts what is not.
@@ -158,6 +167,7 @@ class Site {
   Region region_;
   std::vector<bool> withdrawn_;
   std::vector<bool> refused_;
+  std::vector<std::span<std::byte>> reached_;  // empty: not known
   Subscription subscription_;
 };
 

@@ -102,11 +102,22 @@ struct QueueState final : Served {
   [[nodiscard]] remote::Status at_once(const std::byte* elements, std::byte* to,
                                        std::uint32_t& count, const QueueTerms& terms) noexcept;
   /// The queue's memory, if the call may use it directly; else null.
-  [[nodiscard]] std::byte* mapped(const QueueTerms& terms) const noexcept;
+  [[nodiscard]] std::byte* mapped(const QueueTerms& terms) noexcept;
   [[nodiscard]] remote::Status local_push(std::byte* queue, const std::byte* elements,
                                           std::uint32_t count) noexcept;
   [[nodiscard]] remote::Status local_pop(std::byte* queue, std::byte* to,
                                          std::uint32_t& popped) noexcept;
+  /// Writes elements into slots that follow each other, from that stamp on.
+  void fill(std::byte* slot, const std::byte* elements, std::uint64_t stamp,
+            std::uint32_t count) noexcept;
+  /// Reads elements from such slots, up to the first that has another stamp; returns how many.
+  [[nodiscard]] std::uint32_t take(const std::byte* slot, std::byte* to, std::uint64_t stamp,
+                                   std::uint32_t most) noexcept;
+  void fill_large(std::byte* slot, const std::byte* elements, std::uint64_t stamp,
+                  std::uint32_t count) noexcept;
+  [[nodiscard]] std::uint32_t take_large(const std::byte* slot, std::byte* to, std::uint64_t stamp,
+                                         std::uint32_t most) noexcept;
+  [[nodiscard]] bool is_mark(const std::byte* slot, std::uint64_t ticket) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);
@@ -126,20 +137,25 @@ struct QueueState final : Served {
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
   [[nodiscard]] bool is_host() const noexcept { return spec.host == hub.fabric.rank(); }
-  [[nodiscard]] std::uint64_t offset_of(std::uint64_t ticket) const noexcept {
+  [[nodiscard]] std::uint32_t place_of(std::uint64_t ticket) const noexcept {
     const bool is_power = (spec.capacity & (spec.capacity - 1)) == 0;  // no division, then
-    const std::uint64_t place = is_power ? ticket & (spec.capacity - 1) : ticket % spec.capacity;
-    return kQueueSlots + place * shape.slot_bytes;
+    return static_cast<std::uint32_t>(is_power ? ticket & (spec.capacity - 1)
+                                               : ticket % spec.capacity);
   }
-  /// The slot behind that one.
-  [[nodiscard]] std::byte* next(std::byte* queue, std::byte* slot) const noexcept {
-    slot += shape.slot_bytes;
-    return slot != queue + queue_bytes ? slot : queue + kQueueSlots;
+  [[nodiscard]] std::uint64_t offset_of(std::uint64_t ticket) const noexcept {
+    return kQueueSlots + std::uint64_t{place_of(ticket)} * shape.slot_bytes;
+  }
+  /// From that ticket's on, to the end of the ring.
+  [[nodiscard]] std::uint32_t slots_before_end(std::uint64_t ticket) const noexcept {
+    return spec.capacity - place_of(ticket);
   }
   [[nodiscard]] std::uint64_t& own_word(std::uint64_t offset) const noexcept {
     return *reinterpret_cast<std::uint64_t*>(site.memory() + offset);
   }
-  void saw(std::uint64_t tail, std::uint64_t head) noexcept;
+  void saw(std::uint64_t tail, std::uint64_t head) noexcept {
+    seen_tail = tail > seen_tail ? tail : seen_tail;
+    seen_head = head > seen_head ? head : seen_head;
+  }
   /// At the host; elsewhere, as far as this process knows.
   [[nodiscard]] std::uint64_t size() noexcept;
   /// Elements, as far as this process knows; never negative, whatever a peer has written there.

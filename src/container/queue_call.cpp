@@ -173,11 +173,6 @@ struct PatientGate {
 
 }  // namespace
 
-void QueueState::saw(std::uint64_t tail, std::uint64_t head) noexcept {
-  seen_tail = std::max(seen_tail, tail);
-  seen_head = std::max(seen_head, head);
-}
-
 Protocol<Status> QueueState::look(const Patience& patience) {
   std::array<std::uint64_t, kEndsBytes / 8> ends;
   const Status status = co_await remote::post(

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include <dunlin/error.hpp>
@@ -75,36 +76,76 @@ QueueState::~QueueState() {
   hub.remove(site.id());
 }
 
-QueueCore::QueueCore(Containers& containers, const QueueSpec& spec)
-    : state_(std::make_unique<QueueState>(containers, spec)) {}
-QueueCore::~QueueCore() = default;
-Containers& QueueCore::containers() const noexcept { return state_->containers; }
-std::uint32_t QueueCore::element_bytes() const noexcept { return state_->spec.element_bytes; }
-Rank QueueCore::host() const noexcept { return state_->spec.host; }
-std::uint64_t QueueCore::size() const noexcept { return state_->size(); }
-
-remote::Call<QueueOutcome> QueueCore::push(const std::byte* elements, std::uint32_t count,
-                                           const QueueTerms& terms) {
-  QueueState& queue = *state_;
-  std::uint32_t pushed = count;
-  const Status status = queue.begin(elements, nullptr, pushed, terms);
-  if (status != Status::under_way)
-    return {queue.hub.progress, {status, status == Status::ok ? pushed : 0}};
-  return {queue.hub.progress, queue.run(elements, count, terms)};
-}
-
-Status QueueCore::pop_at_once(std::byte* to, std::uint32_t& count,
-                              const QueueTerms& terms) noexcept {
-  return state_->begin(nullptr, to, count, terms);
-}
-
-remote::Protocol<PoppedElements> QueueCore::pop(std::uint32_t most, const QueueTerms& terms) {
-  return state_->run(nullptr, most, terms);
-}
-
 std::uint64_t QueueState::size() noexcept {
   if (is_host()) saw(memory::load(own_word(kTailOffset)), memory::load(own_word(kHeadOffset)));
   return seen_size();
+}
+
+// --- slots that follow each other ----------------------------------------------------------------
+
+namespace {
+
+/// Sizes of elements in small slots that are worth code of their own; 0: any other.
+template <class Work>
+[[gnu::always_inline]] inline auto for_bytes(std::uint32_t bytes, const Work& work) noexcept {
+  if (bytes == 8) return work(std::integral_constant<std::uint32_t, 8>());
+  if (bytes == 16) return work(std::integral_constant<std::uint32_t, 16>());
+  return work(std::integral_constant<std::uint32_t, 0>());
+}
+
+}  // namespace
+
+[[gnu::always_inline]] inline void QueueState::fill(std::byte* slot, const std::byte* elements,
+                                                    std::uint64_t stamp,
+                                                    std::uint32_t count) noexcept {
+  if (shape.slot_bytes != kSmallSlotBytes) return fill_large(slot, elements, stamp, count);
+  for_bytes(spec.element_bytes, [&](auto known) noexcept {
+    const std::uint32_t bytes = known > 0 ? known : spec.element_bytes;
+    const std::byte* const end = slot + std::size_t{count} * kSmallSlotBytes;
+    for (; slot != end; slot += kSmallSlotBytes, elements += bytes, ++stamp) {
+      memory::store(word_of_slot(slot, 0), stamp);
+      place_small_payload(slot, elements, bytes, stamp);
+    }
+  });
+}
+
+void QueueState::fill_large(std::byte* slot, const std::byte* elements, std::uint64_t stamp,
+                            std::uint32_t count) noexcept {
+  for (; count > 0; --count, slot += shape.slot_bytes, elements += spec.element_bytes) {
+    encode(shape, elements, stamp++, image.data());
+    memory::place(slot, image.data(), shape.slot_bytes);
+  }
+}
+
+[[gnu::always_inline]] inline std::uint32_t QueueState::take(const std::byte* slot, std::byte* to,
+                                                             std::uint64_t stamp,
+                                                             std::uint32_t most) noexcept {
+  if (shape.slot_bytes != kSmallSlotBytes) return take_large(slot, to, stamp, most);
+  return for_bytes(spec.element_bytes, [&](auto known) noexcept {
+    const std::uint32_t bytes = known > 0 ? known : spec.element_bytes;
+    for (std::uint32_t i = 0; i < most; ++i, slot += kSmallSlotBytes, to += bytes) {
+      const SmallSlot seen = fetch_small(slot);
+      if (seen.word != stamp + i || seen.stamp != stamp + i) return i;
+      copy_bytes(to, seen.payload, bytes);
+    }
+    return most;
+  });
+}
+
+std::uint32_t QueueState::take_large(const std::byte* slot, std::byte* to, std::uint64_t stamp,
+                                     std::uint32_t most) noexcept {
+  for (std::uint32_t i = 0; i < most; ++i, slot += shape.slot_bytes, to += spec.element_bytes) {
+    memory::fetch(image.data(), slot, shape.slot_bytes);
+    if (word_at(image.data()) != stamp + i || !is_whole(shape, image.data())) return i;
+    decode(shape, image.data(), 0, spec.element_bytes, to);
+  }
+  return most;
+}
+
+/// Whether pops skip that ticket.
+bool QueueState::is_mark(const std::byte* slot, std::uint64_t ticket) noexcept {
+  memory::fetch(image.data(), slot, shape.slot_bytes);
+  return word_at(image.data()) == ((ticket + 1) | kSkip) && is_whole(shape, image.data());
 }
 
 // --- calls in mapped memory ----------------------------------------------------------------------
@@ -112,29 +153,67 @@ std::uint64_t QueueState::size() noexcept {
 // These return scalars, which stay in registers: a struct of some bytes would be written and read
 // in different pieces, for which a processor waits.
 
-Status QueueState::begin(const std::byte* elements, std::byte* to, std::uint32_t& count,
-                         const QueueTerms& terms) noexcept {
-  DUNLIN_ONE_THREAD(&hub.fabric);
-  if (hub.progress.was_stopped()) return count == 0 ? Status::ok : Status::stopped;
-  if (count == 0) return Status::ok;
-  if (elements != nullptr && count > spec.capacity) return Status::out_of_range;
-  if (checker != nullptr) return Status::under_way;
-  const Status status = at_once(elements, to, count, terms);
-  return status != Status::ok && terms.wait_ns > 0 ? Status::under_way : status;
-}
-
 bool QueueState::works_directly(Promise promise) const noexcept {
   return is_host() && (coherent || spec.style == Style::message || promise == Promise::local);
 }
 
-std::byte* QueueState::mapped(const QueueTerms& terms) const noexcept {
+std::byte* QueueState::mapped(const QueueTerms& terms) noexcept {
   if (is_host()) return works_directly(terms.promise) ? site.memory() : nullptr;
   const bool by_message =
       (terms.style != Style::automatic ? terms.style : spec.style) == Style::message ||
       spec.style == Style::message;
   if (by_message || !coherent) return nullptr;
-  const std::span<std::byte> there = hub.fabric.reach(spec.host, site.region());
+  const std::span<std::byte> there = site.reach(spec.host);
   return there.size() >= queue_bytes ? there.data() : nullptr;
+}
+
+[[gnu::always_inline]] inline Status QueueState::local_push(std::byte* queue,
+                                                            const std::byte* elements,
+                                                            std::uint32_t count) noexcept {
+  const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
+  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  const bool has_room = tail + count <= head + spec.capacity;
+  if (has_room && memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail)
+    return Status::under_way;
+  saw(has_room ? tail + count : tail, head);
+  if (!has_room) return Status::full;
+  for (std::uint32_t done = 0; done < count;) {  // twice at most: up to the ring's end, and on
+    const std::uint32_t run = std::min(count - done, slots_before_end(tail + done));
+    fill(queue + offset_of(tail + done), elements + std::size_t{done} * spec.element_bytes,
+         tail + done + 1, run);
+    done += run;
+  }
+  return Status::ok;
+}
+
+[[gnu::always_inline]] inline Status QueueState::local_pop(std::byte* queue, std::byte* to,
+                                                           std::uint32_t& popped) noexcept {
+  std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
+  const std::uint32_t wanted = std::min(popped, spec.capacity);
+  std::uint32_t count = 0;
+  for (;; ++head) {
+    bool goes_on = count < wanted;
+    while (goes_on) {
+      const std::uint32_t run = std::min(wanted - count, slots_before_end(head + count));
+      const std::uint32_t taken =
+          take(queue + offset_of(head + count), to + std::size_t{count} * spec.element_bytes,
+               head + count + 1, run);
+      count += taken;
+      goes_on = taken == run && count < wanted;
+    }
+    if (count > 0 || !is_mark(queue + offset_of(head), head)) break;
+    if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head) return Status::under_way;
+  }
+  if (count == 0) {
+    if (memory::load(word_of(queue, kTailOffset)) != head) return Status::under_way;
+    saw(head, head);
+    return Status::empty;
+  }
+  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head)
+    return Status::under_way;
+  saw(head + count, head + count);
+  popped = count;
+  return Status::ok;
 }
 
 Status QueueState::at_once(const std::byte* elements, std::byte* to, std::uint32_t& count,
@@ -150,70 +229,45 @@ Status QueueState::at_once(const std::byte* elements, std::byte* to, std::uint32
   return status;
 }
 
-Status QueueState::local_push(std::byte* queue, const std::byte* elements,
-                              std::uint32_t count) noexcept {
-  const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
-  const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
-  saw(tail, head);
-  if (tail + count > head + spec.capacity) return Status::full;
-  if (memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail)
-    return Status::under_way;
-  saw(tail + count, head);
-  std::byte* slot = queue + offset_of(tail);
-  for (std::uint32_t i = 0; i < count; ++i, slot = next(queue, slot)) {
-    const std::byte* const element = elements + std::size_t{i} * spec.element_bytes;
-    const std::uint64_t stamp = tail + i + 1;
-    if (shape.slot_bytes == kSmallSlotBytes) {
-      memory::store(word_of_slot(slot, 0), stamp);
-      place_small_payload(slot, element, spec.element_bytes, stamp);
-    } else {
-      encode(shape, element, stamp, image.data());
-      memory::place(slot, image.data(), shape.slot_bytes);
-    }
-  }
-  return Status::ok;
+Status QueueState::begin(const std::byte* elements, std::byte* to, std::uint32_t& count,
+                         const QueueTerms& terms) noexcept {
+  DUNLIN_ONE_THREAD(&hub.fabric);
+  if (hub.progress.was_stopped()) return count == 0 ? Status::ok : Status::stopped;
+  if (count == 0) return Status::ok;
+  if (elements != nullptr && count > spec.capacity) return Status::out_of_range;
+  if (checker != nullptr) return Status::under_way;
+  const Status status = at_once(elements, to, count, terms);
+  return status != Status::ok && terms.wait_ns > 0 ? Status::under_way : status;
 }
 
-Status QueueState::local_pop(std::byte* queue, std::byte* to, std::uint32_t& popped) noexcept {
-  std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
-  const std::uint32_t wanted = std::min(popped, spec.capacity);
-  const bool is_small = shape.slot_bytes == kSmallSlotBytes;
-  std::uint32_t count = 0;
-  for (std::byte* slot = queue + offset_of(head); count < wanted; slot = next(queue, slot)) {
-    SmallSlot small;
-    std::uint64_t word = 0;  // 0, too, if the slot is not whole
-    if (is_small) {
-      small = fetch_small(slot);
-      word = small.word == small.stamp ? small.word : 0;
-    } else {
-      memory::fetch(image.data(), slot, shape.slot_bytes);
-      word = is_whole(shape, image.data()) ? word_at(image.data()) : 0;
-    }
-    const std::uint64_t stamp = head + count + 1;
-    if (count == 0 && word == (stamp | kSkip)) {
-      if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head)
-        return Status::under_way;
-      ++head;
-      continue;
-    }
-    if (word != stamp) break;
-    std::byte* const element = to + std::size_t{count} * spec.element_bytes;
-    if (is_small)
-      copy_bytes(element, small.payload, spec.element_bytes);
-    else
-      decode(shape, image.data(), 0, spec.element_bytes, element);
-    ++count;
-  }
-  if (count == 0) {
-    if (memory::load(word_of(queue, kTailOffset)) != head) return Status::under_way;
-    saw(head, head);
-    return Status::empty;
-  }
-  if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head)
-    return Status::under_way;
-  saw(head + count, head + count);
-  popped = count;
-  return Status::ok;
+// --- the interface -------------------------------------------------------------------------------
+
+QueueCore::QueueCore(Containers& containers, const QueueSpec& spec)
+    : containers_(containers),
+      progress_(containers.progress()),
+      element_bytes_(spec.element_bytes),
+      state_(std::make_unique<QueueState>(containers, spec)) {}
+QueueCore::~QueueCore() = default;
+Rank QueueCore::host() const noexcept { return state_->spec.host; }
+std::uint64_t QueueCore::size() const noexcept { return state_->size(); }
+
+Status QueueCore::push_at_once(const std::byte* elements, std::uint32_t count,
+                               const QueueTerms& terms) noexcept {
+  return state_->begin(elements, nullptr, count, terms);
+}
+
+Status QueueCore::pop_at_once(std::byte* to, std::uint32_t& count,
+                              const QueueTerms& terms) noexcept {
+  return state_->begin(nullptr, to, count, terms);
+}
+
+remote::Protocol<PoppedElements> QueueCore::push(const std::byte* elements, std::uint32_t count,
+                                                 const QueueTerms& terms) {
+  return state_->run(elements, count, terms);
+}
+
+remote::Protocol<PoppedElements> QueueCore::pop(std::uint32_t most, const QueueTerms& terms) {
+  return state_->run(nullptr, most, terms);
 }
 
 // --- by message ----------------------------------------------------------------------------------

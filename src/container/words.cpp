@@ -125,7 +125,7 @@ Protocol<CounterValue> WordsState::sum(Rank first, Rank last, std::uint64_t offs
 std::byte* WordsState::at(Rank home, std::uint64_t offset, std::size_t bytes) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu) return nullptr;
-  const std::span<std::byte> there = hub.fabric.reach(home, site.region());
+  const std::span<std::byte> there = site.reach(home);
   return offset <= there.size() && bytes <= there.size() - offset ? there.data() + offset : nullptr;
 }
 

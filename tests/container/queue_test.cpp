@@ -175,8 +175,11 @@ TEST_P(Queues, PushAllOfMoreThanAMessageHoldsOrNone) {
       container::QueueSpec{.name = "wide", .element_bytes = 8, .capacity = 64, .host = 1});
   const std::array<std::uint64_t, 40> elements{};
   const auto push_some = [&](std::uint32_t count) {
-    return cluster->end_of(cores[0]->push(std::as_bytes(std::span(elements)).data(), count,
-                                          {.promise = Promise::both, .style = Style::message}));
+    remote::Call<container::QueueOutcome> push(
+        (*cluster)[0].progress(),
+        cores[0]->push(std::as_bytes(std::span(elements)).data(), count,
+                       {.promise = Promise::both, .style = Style::message}));
+    return cluster->end_of(push);
   };
   EXPECT_EQ(push_some(28), Status::ok);
   EXPECT_EQ(push_some(40), Status::full);
@@ -185,6 +188,15 @@ TEST_P(Queues, PushAllOfMoreThanAMessageHoldsOrNone) {
   EXPECT_EQ(popped.result().count, 28U);
   popped = {(*cluster)[1].progress(), cores[1]->pop(64, {})};
   EXPECT_EQ(cluster->end_of(popped), Status::empty);
+}
+
+/// A member keeps the address of the host's memory from one call to the next.
+TEST_P(Queues, AreLostOnceTheHostHasReleasedThem) {
+  start_queues(2, 16);
+  for (std::uint64_t i = 0; i < 2; ++i) EXPECT_EQ(push(0, i), Status::ok);
+  queues[1].reset();
+  cluster->pass(1000);
+  EXPECT_EQ(push(0, 2), Status::lost);
 }
 
 TEST_P(Queues, PushesAndPopsManyAtOnce) {

@@ -97,8 +97,8 @@ class Queue {
                                Promise promise = Promise::both, Style style = Style::automatic) {
     alignas(8) container::QueuePayload<T> payload;
     if (!container::pack(element, payload.data(), core_.element_bytes()))
-      return {progress(), {.status = remote::Status::too_long}};
-    return core_.push(payload.data(), 1, {promise, style, wait_ns});
+      return {core_.progress(), {.status = remote::Status::too_long}};
+    return push_all(payload.data(), 1, {promise, style, wait_ns});
   }
   /// Pops, and waits up to `wait_ns` for an element, in flight; ends `timed_out` if there was none.
   [[nodiscard]] Pop pop_wait(std::uint64_t wait_ns = remote::kForever,
@@ -107,13 +107,13 @@ class Queue {
     alignas(8) container::QueuePayload<T> payload;
     std::uint32_t count = 1;
     const remote::Status status = core_.pop_at_once(payload.data(), count, terms);
-    if (status == remote::Status::under_way) return {progress(), core_.pop(1, terms)};
+    if (status == remote::Status::under_way) return {core_.progress(), core_.pop(1, terms)};
     const bool has_one = status == remote::Status::ok && count > 0;
     try {
-      return {progress(),
+      return {core_.progress(),
               Popped<T>(status, has_one ? payload.data() : nullptr, core_.element_bytes())};
     } catch (const std::bad_alloc&) {  // for an element of variable size
-      return {progress(), Popped<T>(remote::Status::no_memory, nullptr, 0)};
+      return {core_.progress(), Popped<T>(remote::Status::no_memory, nullptr, 0)};
     }
   }
 
@@ -130,9 +130,9 @@ class Queue {
       for (std::size_t i = 0; i < elements.size(); ++i)
         if (!container::pack(elements[i], packed.data() + i * bytes, bytes))
           return remote::Status::too_long;
-      return core_.push(packed.data(), count, terms).wait();
+      return push_all(packed.data(), count, terms).wait();
     } else {
-      return core_.push(std::as_bytes(elements).data(), count, terms).wait();
+      return push_all(std::as_bytes(elements).data(), count, terms).wait();
     }
   }
   /// Pops up to `to.size()` elements, and waits. `count` says how many; the rest of `to` may have
@@ -150,9 +150,9 @@ class Queue {
     const remote::Status at_once = core_.pop_at_once(at, some, terms);
     const bool done = at_once != remote::Status::under_way;
     if (done)
-      call = {progress(), container::PoppedElements{{at_once, some}}};
+      call = {core_.progress(), container::PoppedElements{{at_once, some}}};
     else
-      call = {progress(), core_.pop(some, terms)};
+      call = {core_.progress(), core_.pop(some, terms)};
     const remote::Status status = call.wait();
     count = call.ok() ? call.result().count : 0;
     if (!done) elements = call.result().elements;
@@ -167,8 +167,14 @@ class Queue {
   std::size_t poll() { return core_.containers().poll(); }
 
  private:
-  [[nodiscard]] remote::Progress& progress() const noexcept {
-    return core_.containers().progress();
+  // What a call says in the end is made here, where it stays in registers: a processor waits for a
+  // struct that is written field by field and read as a whole.
+  [[nodiscard]] Push push_all(const std::byte* elements, std::uint32_t count,
+                              const container::QueueTerms& terms) {
+    const remote::Status status = core_.push_at_once(elements, count, terms);
+    if (status == remote::Status::under_way)
+      return {core_.progress(), core_.push(elements, count, terms)};
+    return {core_.progress(), {status, status == remote::Status::ok ? count : 0}};
   }
 
   container::QueueCore core_;

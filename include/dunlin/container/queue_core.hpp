@@ -64,22 +64,28 @@ class QueueCore {
   QueueCore(const QueueCore&) = delete;
   QueueCore& operator=(const QueueCore&) = delete;
 
-  [[nodiscard]] Containers& containers() const noexcept;
+  [[nodiscard]] Containers& containers() const noexcept { return containers_; }
+  [[nodiscard]] remote::Progress& progress() const noexcept { return progress_; }
   [[nodiscard]] Rank host() const noexcept;
-  [[nodiscard]] std::uint32_t element_bytes() const noexcept;
-  /// Pushes all elements, or none.
-  [[nodiscard]] remote::Call<QueueOutcome> push(const std::byte* elements, std::uint32_t count,
-                                                const QueueTerms& terms);
-  /// A whole pop of up to `count` elements, if it needs no round trip and meets no other call, and
-  /// how many it had; else `under_way`, and nothing is done.
+  [[nodiscard]] std::uint32_t element_bytes() const noexcept { return element_bytes_; }
+  /// A whole push of all elements, or of none, if it needs no round trip and meets no other call;
+  /// else `under_way`, and nothing is done.
+  [[nodiscard]] remote::Status push_at_once(const std::byte* elements, std::uint32_t count,
+                                            const QueueTerms& terms) noexcept;
+  /// A whole pop of up to `count` elements, and how many it had; else as above.
   [[nodiscard]] remote::Status pop_at_once(std::byte* to, std::uint32_t& count,
                                            const QueueTerms& terms) noexcept;
-  /// The protocol of any pop.
+  /// The protocol of any push, of all elements or of none, and of any pop.
+  [[nodiscard]] remote::Protocol<PoppedElements> push(const std::byte* elements,
+                                                      std::uint32_t count, const QueueTerms& terms);
   [[nodiscard]] remote::Protocol<PoppedElements> pop(std::uint32_t most, const QueueTerms& terms);
   /// How many elements the queue has: exactly at the host; elsewhere as far as this process knows.
   [[nodiscard]] std::uint64_t size() const noexcept;
 
  private:
+  Containers& containers_;
+  remote::Progress& progress_;
+  std::uint32_t element_bytes_;
   std::unique_ptr<QueueState> state_;
 };
 
