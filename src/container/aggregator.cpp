@@ -7,8 +7,10 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "fault_injection.hpp"
 #include "remote/control_channel.hpp"
+#include "scoped_flag.hpp"
 
 /// Batches of elements, from each member to each.
 namespace dunlin::container {
@@ -31,9 +33,8 @@ AggregatorSpec checked_spec(AggregatorSpec spec) {
   const auto refuse = [&](const std::string& why) {
     throw Error("aggregator '" + spec.name + "': " + why);
   };
-  if (spec.element_bytes > kMaxElementBytes)
-    refuse("an element has more than " + std::to_string(kMaxElementBytes) +
-           " bytes (kMaxElementBytes)");
+  if (spec.element_bytes == 0 || spec.element_bytes > kMaxElementBytes)
+    refuse("an element has 1 to " + std::to_string(kMaxElementBytes) + " bytes (kMaxElementBytes)");
   if (spec.elements == 0 || spec.elements > kMaxBatchElements)
     refuse("a batch has 1 to " + std::to_string(kMaxBatchElements) +
            " elements (kMaxBatchElements)");
@@ -97,7 +98,7 @@ bool AggregatorState::has_room(Rank to) noexcept {
   return target.open - target.handled < spec.batches;
 }
 
-std::byte* AggregatorState::push(Rank to) noexcept {
+std::byte* AggregatorState::push(Rank to) {
   if (lost(to)) return nullptr;
   if (!has_room(to)) {
     send_open(to);
@@ -119,7 +120,10 @@ Protocol<Status> AggregatorState::flush() {
     explicit Flushing(std::uint32_t& all) noexcept : flushes(all) { ++flushes; }
     ~Flushing() { --flushes; }
   } const flushing(flushes);
-  for (Rank rank = 0; rank < targets.size(); ++rank) send_open(rank);
+  for (Rank rank = 0; rank < targets.size(); ++rank)
+    if (rank != hub.fabric.rank()) post_open(rank);
+  // What a handler throws must not leave a protocol, so a poll hands the own batch over.
+  if (targets[hub.fabric.rank()].filled > 0) hub.look_again_soon();
   bool any_lost = false;
   for (Rank rank = 0; rank < targets.size(); ++rank) {
     co_await Until([&] { return lost(rank) || is_taken(rank); });
@@ -135,27 +139,46 @@ void AggregatorState::finish_batch(Target& target) noexcept {
   target.sending = false;
 }
 
-void AggregatorState::send_open(Rank to) noexcept {
+std::size_t AggregatorState::hand_over(Rank from, std::span<const std::byte> elements,
+                                       std::uint64_t& refused) {
+  DUNLIN_ASSERT(!handing_over, "CON-B1: a handler is called once at a time");
+  const ScopedFlag handing(handing_over);
+  const std::size_t count = elements.size() / spec.element_bytes;
+  struct Account {
+    Handled done;
+    std::size_t& taken;
+    std::uint64_t& refused;
+    ~Account() {
+      taken += done.taken;
+      refused += done.refused;
+    }
+  } account{{.taken = count, .refused = count}, origins[from].taken, refused};
+  const Handled done = handler(from, elements, count);
+  account.done = {.taken = std::min(done.taken, count), .refused = done.refused};
+  return account.done.taken;
+}
+
+void AggregatorState::send_open(Rank to) {
+  if (to != hub.fabric.rank()) return post_open(to);
+  Target& target = targets[to];
+  Origin& own = origins[to];
+  if (target.filled == 0 || handing_over) return;
+  const std::size_t offset = own.taken * spec.element_bytes;
+  const std::size_t left = target.filled * spec.element_bytes - offset;
+  if (left > 0)
+    hand_over(to, std::span(batch_of(target) + kCacheLineBytes + offset, left), target.refused);
+  if (own.taken < target.filled) return hub.look_again_soon();
+  own.taken = 0;
+  finish_batch(target);
+  target.handled = target.open;
+}
+
+void AggregatorState::post_open(Rank to) noexcept {
   Target& target = targets[to];
   if (target.filled == 0 || target.lost) return;
+  DUNLIN_ASSERT(target.open - target.handled <= spec.batches && target.filled <= spec.elements,
+                "CON-B1: a batch is filled in a place that the target has handled");
   std::byte* const batch = batch_of(target);
-  if (to == hub.fabric.rank()) {  // handed over here
-    if (handing_over) return;
-    handing_over = true;
-    Origin& own = origins[to];
-    const std::size_t offset = own.taken * spec.element_bytes;
-    const std::size_t left = target.filled - own.taken;
-    const Handled done =
-        handler(to, std::span(batch + kCacheLineBytes + offset, left * spec.element_bytes), left);
-    handing_over = false;
-    own.taken += std::min(done.taken, left);
-    target.refused += done.refused;
-    if (own.taken < target.filled) return hub.look_again_soon();
-    own.taken = 0;
-    finish_batch(target);
-    target.handled = target.open;
-    return;
-  }
   if (site.fault(to) != Status::ok) {
     target.lost = true;
     return;
@@ -200,15 +223,12 @@ std::size_t AggregatorState::take_from(Rank from) {
     const std::uint64_t head = memory::load(*reinterpret_cast<const std::uint64_t*>(batch));
     const std::size_t count = head & 0xffff;
     if (head >> 16 != origin.next + 1 || count == 0 || count > spec.elements) break;
-    if (origin.taken >= count) break;  // the origin has changed what it had published
-    const std::size_t left = count - origin.taken;
+    if (origin.taken > count) break;  // the origin has changed what it had published
+    const std::size_t left = (count - origin.taken) * spec.element_bytes;
     memory::copy_unwatched(image.data(),
-                           batch + kCacheLineBytes + origin.taken * spec.element_bytes,
-                           left * spec.element_bytes);
-    const Handled now = handler(from, std::span(image).first(left * spec.element_bytes), left);
-    origin.taken += std::min(now.taken, left);
-    origin.refused += now.refused;
-    done += now.taken;
+                           batch + kCacheLineBytes + origin.taken * spec.element_bytes, left);
+    // Nothing is left if the handler threw when it had the rest.
+    if (left > 0) done += hand_over(from, std::span(image).first(left), origin.refused);
     if (origin.taken < count && !is_injected(FaultInjection::untaken_counts_as_handled)) {
       if (is_injected(FaultInjection::taken_comes_again)) origin.taken = 0;
       hub.look_again_soon();
@@ -237,12 +257,10 @@ void AggregatorState::acknowledge(Rank from) noexcept {
 
 std::size_t AggregatorState::poll_part() {
   if (handing_over) return 0;
-  handing_over = true;
   std::size_t done = 0;
   const Rank self = hub.fabric.rank();
   for (Rank rank = 0; rank < origins.size(); ++rank)
     if (rank != self) done += take_from(rank);
-  handing_over = false;
   for (Rank rank = 0; rank < targets.size(); ++rank) {
     Target& target = targets[rank];
     if (target.sending || target.filled == spec.elements || flushes > 0) send_open(rank);
@@ -260,7 +278,7 @@ void AggregatorState::members_changed() {
 AggregatorCore::AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler)
     : state_(std::make_unique<AggregatorState>(containers, spec, std::move(handler))) {}
 AggregatorCore::~AggregatorCore() = default;
-std::byte* AggregatorCore::push(Rank to) noexcept { return state_->push(to); }
+std::byte* AggregatorCore::push(Rank to) { return state_->push(to); }
 Containers& AggregatorCore::containers() const noexcept { return state_->containers; }
 bool AggregatorCore::lost(Rank to) const noexcept { return state_->lost(to); }
 remote::Call<Status> AggregatorCore::wait_for_room(Rank to) {

@@ -21,9 +21,13 @@ struct AggregatorState final : Served {
 
   [[nodiscard]] remote::Protocol<remote::Status> wait_for_room(Rank to);
   [[nodiscard]] remote::Protocol<remote::Status> flush();
-  [[nodiscard]] std::byte* push(Rank to) noexcept;
-  /// Sends the open batch, if there is anything in it, and room.
-  void send_open(Rank to) noexcept;
+  [[nodiscard]] std::byte* push(Rank to);
+  /// Sends the open batch, if there is anything in it, and room; an own one goes to the handler.
+  void send_open(Rank to);
+  void post_open(Rank to) noexcept;
+  /// Hands the elements of a batch over that were not taken yet. If the handler throws, they count
+  /// as taken and refused.
+  std::size_t hand_over(Rank from, std::span<const std::byte> elements, std::uint64_t& refused);
   /// Whether the open batch takes an element more.
   [[nodiscard]] bool has_room(Rank to) noexcept;
   [[nodiscard]] bool lost(Rank to) const noexcept {

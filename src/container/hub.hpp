@@ -27,7 +27,7 @@ enum class MessageKind : std::uint8_t {
 /// The beginning of each message; docs/formats/container.md has the offsets.
 struct MessageHead {
   std::uint64_t container = 0;  // the hash of its region's name
-  std::uint64_t call = 0;       // the caller's number of a request; the generation of a claim
+  std::uint64_t call = 0;  // the caller's number of a request; of a claim, which time the host asks
   std::uint64_t word = 0;
   std::uint32_t bytes = 0;  // that follow
   MessageKind kind = MessageKind::request;

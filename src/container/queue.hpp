@@ -131,7 +131,10 @@ struct QueueState final : Served {
   void members_changed() override;
   void handle_claims(Rank from, const MessageHead& head, std::span<const std::byte> content);
   void answer_claim_request();
-  void find_unclaimed();
+  void collect_claims();
+  template <class See>
+  void for_each_claim(const See& see) const;
+  [[nodiscard]] bool is_damaged(std::uint64_t head) noexcept;
   std::size_t mark_unclaimed();
   std::size_t poll_part() override;
 
@@ -195,7 +198,9 @@ struct QueueState final : Served {
   std::uint64_t recovered_below = 0;  // the tail when the death was agreed
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
-  std::vector<std::uint64_t> unclaimed;  // tickets to be marked, ascending
+  bool must_collect = false;      // in the next poll
+  std::uint64_t marks_from = 0;   // the first ticket that was not looked at,
+  std::uint64_t marks_below = 0;  // of those that dead members may have had
 
   ContainerCounters counters{hub.counters, "queue", spec.name, spec.capacity,
                              [this] { return size(); }};

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <new>
+#include <string>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -74,26 +77,35 @@ void QueueState::encode_mark(std::uint64_t ticket, std::byte* slot) const noexce
 
 // --- a member that was asked ---------------------------------------------------------------------
 
+template <class See>
+void QueueState::for_each_claim(const See& see) const {
+  for (const Tickets& orphan : orphans) see(orphan);
+  for (const HeldTickets* const held : holders)
+    if (held->tickets.count > 0) see(held->tickets);
+}
+
 /// Behind all that this member has written, and with all tickets that it has: no fetch-and-add of
 /// its own is under way, and none begins before this.
 void QueueState::answer_claim_request() {
-  host_waits = false;
-  std::vector<Tickets> mine = orphans;
-  for (const HeldTickets* const held : holders)
-    if (held->tickets.count > 0) mine.push_back(held->tickets);
   if (is_host()) {
-    claimed.insert(claimed.end(), mine.begin(), mine.end());
+    for_each_claim([this](const Tickets& mine) { claimed.push_back(mine); });
     answered[spec.host] = true;
     return;
   }
   MessageHead head{.container = site.id(), .call = host_generation, .kind = MessageKind::claims};
-  std::span<const Tickets> rest(mine);
-  do {
-    const auto now = rest.first(std::min(rest.size(), kClaimsAtOnce));
-    rest = rest.subspan(now.size());
-    head.flag = rest.empty() ? 1 : 0;
-    hub.send(spec.host, head, std::as_bytes(now));
-  } while (!rest.empty());
+  std::array<Tickets, kClaimsAtOnce> some{};
+  std::size_t count = 0;
+  const auto send = [&] {
+    hub.send(spec.host, head, std::as_bytes(std::span(some).first(count)));
+    count = 0;
+  };
+  for_each_claim([&](const Tickets& mine) {
+    if (count == some.size()) send();
+    some[count++] = mine;
+  });
+  head.flag = 1;
+  send();
+  host_waits = false;
 }
 
 // --- the host ------------------------------------------------------------------------------------
@@ -101,8 +113,14 @@ void QueueState::answer_claim_request() {
 /// The host has expelled the gone members, so they take no ticket from here on.
 void QueueState::members_changed() {
   if (!is_host()) return;
+  must_collect = true;
+  hub.look_again_soon();
+}
+
+void QueueState::collect_claims() {
   collecting = true;
-  generation = hub.progress.members().generation();
+  marks_below = 0;
+  ++generation;
   recovered_below = memory::load(own_word(kTailOffset));
   claimed.clear();
   answered.assign(answered.size(), false);
@@ -116,6 +134,7 @@ void QueueState::members_changed() {
                {});
     else
       answered[rank] = rank != spec.host;
+  must_collect = false;
 }
 
 void QueueState::handle_claims(Rank from, const MessageHead& head,
@@ -124,54 +143,73 @@ void QueueState::handle_claims(Rank from, const MessageHead& head,
   for (; content.size() >= sizeof(Tickets); content = content.subspan(sizeof(Tickets))) {
     Tickets tickets{};
     std::memcpy(&tickets, content.data(), sizeof tickets);
-    claimed.push_back(tickets);
+    try {
+      claimed.push_back(tickets);
+    } catch (const std::bad_alloc&) {
+      must_collect = true;  // the next poll asks all members again
+      return;
+    }
   }
   if (head.flag != 0) answered[from] = true;
 }
 
-void QueueState::find_unclaimed() {
-  collecting = false;
-  unclaimed.clear();
-  for (std::uint64_t ticket = memory::load(own_word(kHeadOffset)); ticket < recovered_below;
-       ++ticket) {
-    memory::fetch(image.data(), site.memory() + offset_of(ticket), image.size());
-    const std::uint64_t stamp = word_at(image.data()) & ~kSkip;
-    if (stamp > ticket + 1 || (stamp == ticket + 1 && is_whole(shape, image.data()))) continue;
-    const bool is_claimed = std::any_of(claimed.begin(), claimed.end(),
-                                        [&](const Tickets& some) { return some.contains(ticket); });
-    if (!is_claimed && !is_injected(FaultInjection::dead_tickets_stay)) unclaimed.push_back(ticket);
-  }
+/// A tail so far behind the head that no tickets of pushes could have led there is no tail.
+bool QueueState::is_damaged(std::uint64_t head) noexcept {
+  constexpr std::uint64_t kMostTickets = std::uint64_t{kMaxSlots} * kMaxRanks;
+  if (recovered_below <= head || recovered_below - head <= kMostTickets) return false;
+  hub.why_refused = "queue '" + spec.name + "': its tail is " + std::to_string(recovered_below) +
+                    " and its head " + std::to_string(head) +
+                    ": a member has damaged it, and tickets of dead members stay";
+  return true;
 }
 
+/// The tickets that have a slot now; those behind them when the head has made room.
 std::size_t QueueState::mark_unclaimed() {
-  std::size_t done = 0;
   const std::uint64_t head = memory::load(own_word(kHeadOffset));
-  while (done < unclaimed.size() && unclaimed[done] < head + spec.capacity) {
-    encode_mark(unclaimed[done], image.data());
-    memory::place(site.memory() + offset_of(unclaimed[done]), image.data(), image.size());
+  if (is_damaged(head)) {
+    marks_below = 0;
+    return 1;
+  }
+  marks_from = std::max(marks_from, head);
+  const std::uint64_t end = std::min(marks_below, head + spec.capacity);
+  std::size_t done = 0;
+  for (; marks_from < end; ++marks_from) {
+    memory::fetch(image.data(), site.memory() + offset_of(marks_from), image.size());
+    const std::uint64_t stamp = word_at(image.data()) & ~kSkip;
+    if (stamp > marks_from + 1 || (stamp == marks_from + 1 && is_whole(shape, image.data())))
+      continue;
+    if (std::ranges::any_of(claimed,
+                            [this](const Tickets& some) { return some.contains(marks_from); }))
+      continue;
+    encode_mark(marks_from, image.data());
+    memory::place(site.memory() + offset_of(marks_from), image.data(), image.size());
     ++done;
   }
-  unclaimed.erase(unclaimed.begin(), unclaimed.begin() + static_cast<std::ptrdiff_t>(done));
-  if (!unclaimed.empty()) hub.look_again_soon();
+  if (marks_from < marks_below) hub.look_again_soon();
   return done;
 }
 
 std::size_t QueueState::poll_part() {
   std::size_t done = protocols.advance();
   if (checker != nullptr) done += checker->poll();
-  if (reserving == 0 && (host_waits || (collecting && !answered[spec.host]))) {
-    answer_claim_request();
-    ++done;
-  }
+  const bool answers = reserving == 0 && (host_waits || (collecting && !answered[spec.host]));
+  if (must_collect || answers) try {
+      must_collect ? collect_claims() : answer_claim_request();
+      ++done;
+    } catch (const std::bad_alloc&) {
+      hub.look_again_soon();  // the next poll asks, or says, all of it again
+    }
   if (collecting) {
     for (Rank rank = 0; rank < answered.size(); ++rank)
       if (hub.gone(rank)) answered[rank] = true;
     if (std::all_of(answered.begin(), answered.end(), [](bool one) { return one; })) {
-      find_unclaimed();
+      collecting = false;
+      marks_from = 0;
+      marks_below = is_injected(FaultInjection::dead_tickets_stay) ? 0 : recovered_below;
       ++done;
     }
   }
-  if (!unclaimed.empty()) done += mark_unclaimed();
+  if (marks_from < marks_below) done += mark_unclaimed();
   return done;
 }
 

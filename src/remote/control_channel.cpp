@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 
 #include "assert.hpp"
+#include "scoped_flag.hpp"
 
 namespace dunlin::remote {
 
@@ -40,29 +41,28 @@ void ControlChannel::send(Rank to, std::span<const std::byte> message) {
 }
 
 /// Each message that waits has one try; the order to each receiver stays. What handlers send
-/// meanwhile comes behind.
+/// meanwhile comes behind. What a handler throws reaches the caller, and its message is handled.
 std::size_t ControlChannel::poll() {
   if (waiting_.empty() || polling_) return 0;
-  polling_ = true;
-  std::size_t done = 0;
-  std::deque<Waiting> kept;
+  const ScopedFlag polling(polling_);
+  std::size_t done = 0, kept = 0;  // messages that wait on are the first ones
   std::vector<bool> full(ranks_);
   for (std::size_t left = waiting_.size(); left > 0; --left) {
-    DUNLIN_ASSERT(left <= waiting_.size(), "only poll() takes messages out of the queue");
-    const Waiting next = waiting_.front();
-    waiting_.pop_front();
+    DUNLIN_ASSERT(kept + left <= waiting_.size(), "only poll() takes messages out of the queue");
+    const auto at = waiting_.begin() + static_cast<std::ptrdiff_t>(kept);
+    const Waiting next = *at;
     const auto content = std::span(next.content).first(next.bytes);
-    if (next.to == fabric_.rank()) {
-      handler_(next.to, content);
-    } else if (full[next.to] || fabric_.send(next.to, channel_, content) == Refusal::queue_full) {
+    const bool is_own = next.to == fabric_.rank();
+    if (!is_own &&
+        (full[next.to] || fabric_.send(next.to, channel_, content) == Refusal::queue_full)) {
       full[next.to] = true;
-      kept.push_back(next);
+      ++kept;
       continue;
     }
+    waiting_.erase(at);
+    if (is_own) handler_(next.to, content);
     ++done;
   }
-  waiting_.insert(waiting_.begin(), kept.begin(), kept.end());
-  polling_ = false;
   return done;
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <new>
 
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/remote/slab_pool.hpp>
@@ -191,7 +192,11 @@ void SlabPool::take_back_empty() noexcept {
   for (std::uint32_t i = 0; i < most; ++i) {
     const std::uint32_t slab = state.next_look++ % state.own_slabs;
     const bool is_empty = state.is_empty(slab);
-    if (is_empty && state.was_empty[slab]) state.to_take_back.push_back(slab);
+    if (is_empty && state.was_empty[slab]) try {
+        state.to_take_back.push_back(slab);
+      } catch (const std::bad_alloc&) {
+        break;  // the next call asks for it
+      }
     state.was_empty[slab] = is_empty;
   }
   if (!state.to_take_back.empty()) state.fabric.wake_at(state.fabric.now_ns());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <new>
 
 #include <dunlin/remote/slab_pool.hpp>
 
@@ -35,7 +36,11 @@ void SlabPool::withdraw(Rank rank, std::uint32_t slab) noexcept {
   if (!held) return;
   state.withdraw(*home, *held);
   if (std::find(home->withdrawn.begin(), home->withdrawn.end(), slab) == home->withdrawn.end())
-    home->withdrawn.push_back(slab);
+    try {
+      home->withdrawn.push_back(slab);
+    } catch (const std::bad_alloc&) {
+      return;  // the home asks again
+    }
   state.fabric.wake_at(state.fabric.now_ns());
 }
 
@@ -89,7 +94,11 @@ void SlabPool::hint(Rank rank, std::uint32_t size_class, std::uint32_t slab) noe
   if (home == nullptr || size_class >= home->classes.size() || slab == kNoSlab) return;
   std::deque<std::uint32_t>& hints = home->classes[size_class].hints;
   if (std::find(hints.begin(), hints.end(), slab) != hints.end()) return;
-  hints.push_back(slab);
+  try {
+    hints.push_back(slab);
+  } catch (const std::bad_alloc&) {
+    home->is_exhausted = false;  // the next search looks at all slabs
+  }
 }
 
 /// Collects in the slab, or takes it; `no_room` if it has no room for this member.

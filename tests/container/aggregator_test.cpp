@@ -1,6 +1,9 @@
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <dunlin/error.hpp>
@@ -79,6 +82,44 @@ TEST_P(Aggregators, WhatAHandlerDoesNotTakeComesAgain) {
     for (std::uint64_t i = 0; i < 12; ++i) EXPECT_EQ(taken[i], i);
   }
   EXPECT_EQ(origin.refused(), 24U);
+}
+
+/// The elements that the handler had then count as refused, and those behind them come.
+TEST_P(Aggregators, WhatAHandlerThrowsReachesTheCallerOnce) {
+  start(2);
+  std::vector<std::uint64_t> taken;
+  bool throws = false;
+  const Aggregator<std::uint64_t>::BatchHandler take =
+      [&](Rank, std::span<const std::uint64_t> words) -> Handled {
+    if (std::exchange(throws, false)) throw std::runtime_error("no use");
+    taken.insert(taken.end(), words.begin(), words.end());
+    return {.taken = words.size()};
+  };
+  const AggregatorOptions options{.name = "throws", .elements = 4};
+  Aggregator<std::uint64_t> origin((*cluster)[0], options, take);
+  Aggregator<std::uint64_t> target((*cluster)[1], options, take);
+  std::uint64_t refused = 0;
+  for (const Rank to : {1U, 0U}) {
+    taken.clear();
+    throws = true;
+    int thrown = 0;
+    const auto catching = [&](const std::function<bool()>& condition) {
+      for (int tries = 0; tries < 3; ++tries) try {
+          return cluster->until(condition);
+        } catch (const std::runtime_error&) {
+          ++thrown;
+        }
+      return false;
+    };
+    for (std::uint64_t i = 0; i < 6; ++i) EXPECT_TRUE(catching([&] { return origin.push(to, i); }));
+    auto flush = origin.begin_flush();
+    EXPECT_TRUE(catching([&] { return flush.finished(); }));
+    EXPECT_EQ(flush.status(), Status::ok);
+    EXPECT_EQ(thrown, 1);
+    const std::uint64_t lost = origin.refused() - std::exchange(refused, origin.refused());
+    EXPECT_TRUE(lost == 4 || lost == 6) << lost;
+    EXPECT_EQ(taken, lost == 4 ? (std::vector<std::uint64_t>{4, 5}) : std::vector<std::uint64_t>{});
+  }
 }
 
 TEST_P(Aggregators, ALateTargetTakesWhatWasPushedBefore) {

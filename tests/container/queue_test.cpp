@@ -1,9 +1,16 @@
+#include "container/queue.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <random>
+#include <span>
+#include <stop_token>
+#include <thread>
 #include <vector>
+
+#include <dunlin/fabric/memory.hpp>
 
 #include "container/clusters.hpp"
 #include "support/errors.hpp"
@@ -219,6 +226,81 @@ TEST_P(Queues, PushesAndPopsManyAtOnce) {
     EXPECT_EQ(queue.pop_many(to, count), Status::empty);
     EXPECT_EQ(count, 0U);
   }
+}
+
+TEST_P(Queues, SayHowManyOfManyWerePushed) {
+  start(1);
+  Fifo queue((*cluster)[0], {.name = "many", .capacity = 40, .style = GetParam().style});
+  const std::vector<std::uint64_t> elements(30);
+  std::size_t pushed = 7;
+  EXPECT_EQ(queue.push_many(elements, pushed), Status::ok);
+  EXPECT_EQ(pushed, 30U);
+  EXPECT_EQ(queue.push_many(elements, pushed), Status::full);
+  EXPECT_EQ(pushed, 0U);
+  EXPECT_EQ(queue.push_many(std::span(elements.data(), (std::size_t{1} << 32) + 1), pushed),
+            Status::out_of_range);
+  EXPECT_EQ(pushed, 0U);
+  EXPECT_EQ(queue.size(), 30U);
+}
+
+/// One thread polls the host, whose queue takes as many at a time as a message holds.
+TEST(QueuesByMessage, SayHowManyWerePushedBeforeTheyWereFull) {
+  const auto backends = test::cluster_backends<test::ContainerCluster>();
+  const auto shm = std::ranges::find(backends, "Shm", &test::ContainerBackend::name);
+  ASSERT_NE(shm, backends.end());
+  const auto cluster = shm->start(2, {});
+  const QueueOptions options{.name = "many", .capacity = 60, .host = 1, .style = Style::message};
+  Queue<std::uint64_t> queue((*cluster)[0], options), there((*cluster)[1], options);
+  const std::jthread polls([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) there.poll();
+  });
+  const std::vector<std::uint64_t> elements(56);
+  std::size_t pushed = 0;
+  EXPECT_EQ(queue.push_many(std::span(elements).first(10), pushed), Status::ok);
+  EXPECT_EQ(pushed, 10U);
+  EXPECT_EQ(queue.push_many(elements, pushed), Status::full);
+  EXPECT_EQ(pushed, 28U);
+}
+
+/// The host alone, which has heard that members have died.
+struct DamagedQueues : testing::Test {
+  void recover(std::uint64_t tail) {
+    memory::store(state.own_word(container::kTailOffset), tail);
+    state.members_changed();
+    for (int polls = 0; polls < 4; ++polls) state.poll_part();
+  }
+  Status pop() {
+    std::uint64_t element = 0;
+    std::uint32_t count = 1;
+    return state.begin(nullptr, reinterpret_cast<std::byte*>(&element), count,
+                       {.promise = Promise::local});
+  }
+  sim::World world{sim::profile("ideal"), 1, 1};
+  Containers containers{world.fabric(0)};
+  container::QueueState state{containers, {.name = "q", .element_bytes = 8, .capacity = 8}};
+};
+
+TEST_F(DamagedQueues, MarkTicketsThatNoMemberHas) {
+  recover(5);
+  EXPECT_EQ(pop(), Status::empty);
+  EXPECT_EQ(memory::load(state.own_word(container::kHeadOffset)), 5U);
+  EXPECT_EQ(containers.why_refused(), "");
+}
+
+TEST_F(DamagedQueues, MarkMoreThanTheCapacityAsTheHeadMakesRoom) {
+  recover(20);
+  for (int polls = 0; polls < 4; ++polls) {
+    static_cast<void>(pop());
+    state.poll_part();
+  }
+  EXPECT_EQ(pop(), Status::empty);
+  EXPECT_EQ(memory::load(state.own_word(container::kHeadOffset)), 20U);
+}
+
+TEST_F(DamagedQueues, SayThatAPeerHasDamagedTheTail) {
+  recover(std::uint64_t{1} << 60);  // a search of all of them would never end
+  EXPECT_TRUE(contains(containers.why_refused(), "queue 'q': its tail is 1152921504606846976"));
+  EXPECT_EQ(pop(), Status::under_way);
 }
 
 TEST(QueueErrors, NameWhatIsWrong) {

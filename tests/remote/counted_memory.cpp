@@ -7,6 +7,7 @@ namespace {
 
 using dunlin::test::allocations;
 using dunlin::test::no_memory_for_frames;
+using dunlin::test::no_memory_for_objects;
 
 void* allocate(std::size_t bytes) noexcept {
   ++allocations;
@@ -24,7 +25,9 @@ void* or_throw(void* memory) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return or_throw(allocate(bytes)); }
+void* operator new(std::size_t bytes) {
+  return or_throw(no_memory_for_objects ? nullptr : allocate(bytes));
+}
 void* operator new[](std::size_t bytes) { return or_throw(allocate(bytes)); }
 void* operator new(std::size_t bytes, std::align_val_t line) {
   return or_throw(allocate(bytes, line));

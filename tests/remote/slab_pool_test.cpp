@@ -116,6 +116,21 @@ sim::Profile narrow() {
   return profile;
 }
 
+TEST(SlabPool, NeedsNoMemoryForHintsAndWithdrawals) {
+  constexpr std::uint32_t kSlabs = 300;  // more than a deque has room for
+  Slabs slabs(2, kSlabs);
+  for (std::uint32_t i = 0; i < kSlabs; ++i) EXPECT_TRUE(slabs.allocate(0, 1, 1024));
+  {
+    const test::NoMemoryForObjects none;
+    for (std::uint32_t slab = 0; slab < kSlabs; ++slab) {
+      slabs.at(0).hint(1, 2, slab);
+      slabs.at(0).withdraw(1, slab);
+    }
+  }
+  for (std::uint32_t slab = 0; slab < kSlabs; ++slab) slabs.at(0).keep(1, slab);
+  EXPECT_FALSE(slabs.allocate(0, 1, 1024));
+}
+
 TEST(SlabPool, GivesTheSmallestBlockThatIsLargeEnough) {
   Slabs slabs(2, 8);
   for (const auto& [bytes, size_class] : std::map<std::size_t, std::uint32_t>{

@@ -50,7 +50,8 @@ struct AggregatorState;
 
 class AggregatorCore {
  public:
-  /// A handler throws nothing.
+  /// What a handler throws reaches the caller of poll(), push() or a wait; the elements that it had
+  /// then count as taken and refused.
   using Handler =
       std::function<Handled(Rank from, std::span<const std::byte> elements, std::size_t count)>;
 
@@ -61,7 +62,7 @@ class AggregatorCore {
   AggregatorCore& operator=(const AggregatorCore&) = delete;
 
   /// Reserves room for the next element, which counts as pushed then; null if there is no room now.
-  [[nodiscard]] std::byte* push(Rank to) noexcept;
+  [[nodiscard]] std::byte* push(Rank to);
   /// Waits until there is room for that target.
   [[nodiscard]] remote::Call<remote::Status> wait_for_room(Rank to);
   /// Sends all that was pushed, and waits until it has been taken.
@@ -81,7 +82,9 @@ class AggregatorCore {
 ///     for (const Edge& edge : edges) out.add(home_of(edge), edge);
 ///     out.flush();                                                 // all have been visited
 ///
-/// A handler waits for nothing, and pushes to no Aggregator.
+/// A handler waits for nothing, and pushes to no Aggregator. What it throws reaches the caller of
+/// poll(), push(), add() or flush() at its member, once; the elements that it was called with then
+/// count as refused, and it is not called with them again.
 template <class T>
 class Aggregator {
   static_assert(std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T>,
@@ -116,7 +119,7 @@ class Aggregator {
 
   /// Returns whether there was room: if not, poll, and push again. Drops elements for a lost
   /// member.
-  [[nodiscard]] bool push(Rank to, const T& element) noexcept {
+  [[nodiscard]] bool push(Rank to, const T& element) {
     std::byte* const at = core_.push(to);
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));
     return at != nullptr || core_.lost(to);

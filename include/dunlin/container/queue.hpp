@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -122,6 +123,14 @@ class Queue {
   /// have been pushed.
   remote::Status push_many(std::span<const T> elements, Promise promise = Promise::both,
                            Style style = Style::automatic) {
+    std::size_t pushed = 0;
+    return push_many(elements, pushed, promise, style);
+  }
+  /// As above; `pushed` says how many were pushed, from the first on.
+  remote::Status push_many(std::span<const T> elements, std::size_t& pushed,
+                           Promise promise = Promise::both, Style style = Style::automatic) {
+    pushed = 0;
+    if (elements.size() > kMaxSlots) return remote::Status::out_of_range;
     const auto count = static_cast<std::uint32_t>(elements.size());
     const container::QueueTerms terms{promise, style};
     if constexpr (VariableSize<T>) {
@@ -130,19 +139,19 @@ class Queue {
       for (std::size_t i = 0; i < elements.size(); ++i)
         if (!container::pack(elements[i], packed.data() + i * bytes, bytes))
           return remote::Status::too_long;
-      return push_all(packed.data(), count, terms).wait();
+      return end_of(push_all(packed.data(), count, terms), pushed);
     } else {
-      return push_all(std::as_bytes(elements).data(), count, terms).wait();
+      return end_of(push_all(std::as_bytes(elements).data(), count, terms), pushed);
     }
   }
   /// Pops up to `to.size()` elements, and waits. `count` says how many; the rest of `to` may have
   /// been written, too.
   remote::Status pop_many(std::span<T> to, std::size_t& count, Promise promise = Promise::both,
                           Style style = Style::automatic) {
-    auto some = static_cast<std::uint32_t>(to.size());
+    auto some = static_cast<std::uint32_t>(std::min<std::size_t>(to.size(), kMaxSlots));
     const container::QueueTerms terms{promise, style};
     const std::uint32_t bytes = core_.element_bytes();
-    std::vector<std::byte> packed(VariableSize<T> ? to.size() * bytes : 0);
+    std::vector<std::byte> packed(VariableSize<T> ? std::size_t{some} * bytes : 0);
     std::byte* at = packed.data();
     if constexpr (!VariableSize<T>) at = std::as_writable_bytes(to).data();
     const std::byte* elements = at;
@@ -175,6 +184,12 @@ class Queue {
     if (status == remote::Status::under_way)
       return {core_.progress(), core_.push(elements, count, terms)};
     return {core_.progress(), {status, status == remote::Status::ok ? count : 0}};
+  }
+
+  [[nodiscard]] static remote::Status end_of(Push call, std::size_t& pushed) {
+    const remote::Status status = call.wait();
+    pushed = call.result().count;
+    return status;
   }
 
   container::QueueCore core_;
