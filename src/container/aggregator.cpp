@@ -133,6 +133,7 @@ Protocol<Status> AggregatorState::flush() {
 }
 
 void AggregatorState::finish_batch(Target& target) noexcept {
+  DUNLIN_ASSERT(target.filled > 0, "CON-B1: a batch has elements");
   ++target.open;
   target.filled = 0;
   target.accepted = 0;
@@ -245,6 +246,7 @@ std::size_t AggregatorState::take_from(Rank from) {
 void AggregatorState::acknowledge(Rank from) noexcept {
   Origin& origin = origins[from];
   if (!origin.completion.finished() || site.fault(from) != Status::ok) return;
+  DUNLIN_ASSERT(origin.told <= origin.next, "CON-B2: an origin hears of what was handled");
   origin.word = {origin.refused, origin.next};
   const Operation tell =
       write(from, site.region(), std::uint64_t{hub.fabric.rank()} * kCacheLineBytes,

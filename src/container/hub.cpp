@@ -8,6 +8,7 @@
 #include <dunlin/container/trait.hpp>
 #include <dunlin/error.hpp>
 
+#include "assert.hpp"
 #include "container/steps.hpp"
 #include "fabric/hash.hpp"
 #include "fabric/names.hpp"
@@ -129,6 +130,7 @@ void Hub::add(std::uint64_t id, Served& container) {
 void Hub::look_again_soon() noexcept { fabric.wake_at(fabric.now_ns() + kLookAgainNs); }
 
 void Hub::ask(Asked& asked) noexcept {
+  DUNLIN_ASSERT(!asked.is_under_way(), "CON-P3: a request is sent once, until it is answered");
   if (free_calls_.empty()) try {
       if (free_calls_.capacity() <= calls_.size())  // so that forget() needs no memory
         free_calls_.reserve(2 * calls_.size() + 1);
@@ -152,6 +154,10 @@ void Hub::ask(Asked& asked) noexcept {
 void Hub::forget(Asked& asked) noexcept {
   if (!asked.is_under_way()) return;
   const auto place = static_cast<std::uint32_t>(asked.call_);
+  DUNLIN_ASSERT(place < calls_.size() && calls_[place].asked == &asked,
+                "CON-P3: a reply goes to the call that asked");
+  DUNLIN_ASSERT(free_calls_.size() < free_calls_.capacity(),
+                "REM-5: a destructor allocates nothing");
   calls_[place].asked = nullptr;
   ++calls_[place].generation;
   free_calls_.push_back(place);
@@ -251,6 +257,7 @@ Status Site::fault(Rank rank) const noexcept {
 }
 
 Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& accepted) noexcept {
+  DUNLIN_ASSERT(accepted <= batch.size(), "FAB-F1: what is left of a batch follows what is posted");
   const dunlin::Posted posted = hub_.fabric.post(batch.subspan(accepted));
   accepted += posted.accepted;
   if (posted.all()) {

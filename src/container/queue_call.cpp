@@ -312,6 +312,8 @@ HeldTickets::HeldTickets(QueueState& its_queue, QueueCall& its_call)
 }
 
 HeldTickets::~HeldTickets() {
+  DUNLIN_ASSERT(queue.holders[place] == this && filled <= tickets.count,
+                "CON-Q3: a push has its tickets once, and fills no others");
   --queue.may_be_orphans;
   queue.holders[place] = queue.holders.back();
   queue.holders[place]->place = place;
@@ -329,6 +331,8 @@ Reservation::Reservation(QueueState& its_queue, HeldTickets& its_holder)
 }
 
 Reservation::~Reservation() {
+  DUNLIN_ASSERT(holder == nullptr || holder->reservation == this,
+                "CON-Q3: holder and reservation know each other");
   --queue.may_be_orphans;
   if (posted) --queue.reserving;
   if (holder != nullptr) holder->reservation = nullptr;

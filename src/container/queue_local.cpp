@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/queue.hpp"
 #include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
@@ -111,6 +112,7 @@ template <class Work>
 
 void QueueState::fill_large(std::byte* slot, const std::byte* elements, std::uint64_t stamp,
                             std::uint32_t count) noexcept {
+  DUNLIN_ASSERT(count <= spec.capacity, "CON-Q2: a run of slots is in the ring");
   for (; count > 0; --count, slot += shape.slot_bytes, elements += spec.element_bytes) {
     encode(shape, elements, stamp++, image.data());
     memory::place(slot, image.data(), shape.slot_bytes);
@@ -134,6 +136,7 @@ void QueueState::fill_large(std::byte* slot, const std::byte* elements, std::uin
 
 std::uint32_t QueueState::take_large(const std::byte* slot, std::byte* to, std::uint64_t stamp,
                                      std::uint32_t most) noexcept {
+  DUNLIN_ASSERT(most <= spec.capacity, "CON-Q1: a run of slots is in the ring");
   for (std::uint32_t i = 0; i < most; ++i, slot += shape.slot_bytes, to += spec.element_bytes) {
     memory::fetch(image.data(), slot, shape.slot_bytes);
     if (word_at(image.data()) != stamp + i || !is_whole(shape, image.data())) return i;
@@ -204,6 +207,8 @@ std::byte* QueueState::mapped(const QueueTerms& terms) noexcept {
     if (count > 0 || !is_mark(queue + offset_of(head), head)) break;
     if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head) return Status::under_way;
   }
+  DUNLIN_ASSERT(count <= wanted && wanted <= spec.capacity,
+                "CON-Q1: no pop has more than it asks for");
   if (count == 0) {
     if (memory::load(word_of(queue, kTailOffset)) != head) return Status::under_way;
     saw(head, head);

@@ -87,6 +87,7 @@ void QueueState::for_each_claim(const See& see) const {
 /// Behind all that this member has written, and with all tickets that it has: no fetch-and-add of
 /// its own is under way, and none begins before this.
 void QueueState::answer_claim_request() {
+  DUNLIN_ASSERT(reserving == 0, "CON-Q3: an answer has the tickets of all own fetch-and-adds");
   if (is_host()) {
     for_each_claim([this](const Tickets& mine) { claimed.push_back(mine); });
     answered[spec.host] = true;
@@ -118,6 +119,7 @@ void QueueState::members_changed() {
 }
 
 void QueueState::collect_claims() {
+  DUNLIN_ASSERT(is_host(), "CON-Q3: the host finds the tickets of the dead");
   collecting = true;
   marks_below = 0;
   ++generation;
@@ -165,6 +167,7 @@ bool QueueState::is_damaged(std::uint64_t head) noexcept {
 
 /// The tickets that have a slot now; those behind them when the head has made room.
 std::size_t QueueState::mark_unclaimed() {
+  DUNLIN_ASSERT(is_host() && !collecting, "CON-Q3: the host marks when all members have answered");
   const std::uint64_t head = memory::load(own_word(kHeadOffset));
   if (is_damaged(head)) {
     marks_below = 0;

@@ -7,6 +7,7 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/map.hpp"
 #include "fault_injection.hpp"
 
@@ -97,6 +98,7 @@ void ValuePool::free(Rank home, const ValueReference& reference) noexcept {
 
 void ValuePool::free(remote::SlabBlock block) noexcept {
   if (map_.hub.fabric.post(slabs_.free(block)).all()) return;
+  DUNLIN_ASSERT(to_free_.size() < to_free_.capacity(), "CON-V5: to free a block needs no memory");
   to_free_.push_back(block);
   map_.hub.look_again_soon();
 }

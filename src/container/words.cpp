@@ -192,6 +192,7 @@ remote::Call<MaybePresent> WordsCore::has_bits(Rank home, std::uint64_t offset,
 
 remote::Call<CounterValue> WordsCore::sum(Rank first, Rank last, std::uint64_t offset) {
   WordsState& words = *state_;
+  DUNLIN_ASSERT(first <= last && last < members(), "a sum is over members");
   ++words.counters.one_sided;
   CounterValue all;
   for (Rank rank = first; rank <= last; ++rank) {

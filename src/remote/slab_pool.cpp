@@ -115,6 +115,7 @@ std::optional<SlabBlock> SlabPool::State::from(Home& home, std::uint32_t size_cl
   while (slab->free[word] == 0) ++word;
   const std::size_t number =
       word * kBitsPerWord + static_cast<std::size_t>(std::countr_zero(slab->free[word]));
+  DUNLIN_ASSERT(number < blocks(size_class), "REM-14: a block that is allocated is in its slab");
   slab->free[word] &= slab->free[word] - 1;
   if (--slab->free_blocks == 0) of.others.splice(of.others.end(), of.with_free, slab);
   return SlabBlock{
@@ -184,6 +185,8 @@ void SlabPool::State::give(Home& home, SlabAt slab, std::size_t word, std::uint6
     of.with_free.splice(of.with_free.begin(), of.others, slab);
   slab->free[word] |= bits;
   slab->free_blocks += static_cast<std::uint32_t>(std::popcount(bits));
+  DUNLIN_ASSERT(slab->size_class < options.block_bytes.size(),
+                "REM-14: a slab has blocks of one size");
 }
 
 void SlabPool::cancel(SlabBlock block) noexcept {

@@ -16,6 +16,7 @@ namespace dunlin::remote {
 // --- a holder: gives an empty slab back (REM-16) -------------------------------------------------
 
 void SlabPool::State::withdraw(Home& home, SlabAt slab) noexcept {
+  DUNLIN_ASSERT(slab->size_class < home.classes.size(), "REM-16: a holder withdraws what it holds");
   ClassSlabs& of = home.classes[slab->size_class];
   if (slab->free_blocks > 0 && !slab->is_withdrawn)
     of.others.splice(of.others.end(), of.with_free, slab);
@@ -25,6 +26,7 @@ void SlabPool::State::withdraw(Home& home, SlabAt slab) noexcept {
 void SlabPool::State::keep(Home& home, SlabAt slab) noexcept {
   if (!slab->is_withdrawn || progress.is_gone(home.rank)) return;
   slab->is_withdrawn = false;
+  DUNLIN_ASSERT(slab->free_blocks <= blocks(slab->size_class), "REM-14: a block is free once");
   ClassSlabs& of = home.classes[slab->size_class];
   if (slab->free_blocks > 0) of.with_free.splice(of.with_free.begin(), of.others, slab);
 }
@@ -189,6 +191,7 @@ void SlabPool::limit(std::size_t bytes) noexcept {
   const auto most = static_cast<std::uint32_t>(
       std::min<std::size_t>(bytes / state.options.slab_bytes, state.own_slabs));
   state.to_withhold = state.own_slabs - most;
+  DUNLIN_ASSERT(state.to_withhold <= state.own_slabs, "a home withholds slabs of its own");
   state.settle_limit();
 }
 
