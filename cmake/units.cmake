@@ -14,9 +14,12 @@ function(dunlin_units)
   endforeach()
 endfunction()
 
-# Adds the sources of folders, named from the project's root, to a target.
-function(dunlin_add_units target) # FOLDER...
-  foreach(folder IN LISTS ARGN)
+# Adds the sources of folders, named from the project's root, to a target. In place of a SOURCE, the file of the same
+# path in PLACE is taken.
+function(dunlin_add_units target) # FOLDER... [IN PLACE SOURCE...]
+  cmake_parse_arguments(arg "" "" "IN" ${ARGN})
+  list(POP_FRONT arg_IN place)
+  foreach(folder IN LISTS arg_UNPARSED_ARGUMENTS)
     get_property(words GLOBAL PROPERTY "dunlin_units ${folder}")
     if(NOT words)
       message(FATAL_ERROR "${folder} has no CMakeLists.txt that calls dunlin_units()")
@@ -27,6 +30,10 @@ function(dunlin_add_units target) # FOLDER...
       if(word STREQUAL UNIT)
         math(EXPR number "${number} + 1")
       else()
+        if(word IN_LIST arg_IN)
+          cmake_path(RELATIVE_PATH word BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+          cmake_path(ABSOLUTE_PATH word BASE_DIRECTORY ${place})
+        endif()
         target_sources(${target} PRIVATE ${word})
         set_source_files_properties(${word} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${unit}_${number})
       endif()

@@ -12,7 +12,7 @@
 ///
 /// Data that a peer can write (rows, rings, frames, messages), or that a disk returns, is checked
 /// and never asserted: no peer can make an assertion fail. Only sources (*.cpp) assert: a program
-/// may be built unlike the library. In a build with faults (fault_injection.hpp) assertions are
+/// may be built unlike the library. In a build with faults (tests/fault_injection) assertions are
 /// off, because there the auditor must find what is wrong.
 namespace dunlin {
 

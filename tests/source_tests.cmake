@@ -49,6 +49,9 @@ foreach(page IN LISTS pages)
   set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
 endforeach()
 add_test(NAME source.layers COMMAND ${tools}/layers.sh)
+file(GLOB faults CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fault_injection/*.toml)
+add_test(NAME source.faults
+         COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/fault_injection/faults.py check ${faults})
 add_test(NAME docs.links COMMAND Python3::Interpreter ${tools}/doc_links.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.lines COMMAND Python3::Interpreter ${tools}/doc_lines.py ${PROJECT_SOURCE_DIR})
 add_test(NAME docs.invariants

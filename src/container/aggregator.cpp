@@ -8,7 +8,6 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/control_channel.hpp"
 #include "scoped_flag.hpp"
 
@@ -91,9 +90,7 @@ void AggregatorState::look_at(Rank to) noexcept {
 bool AggregatorState::has_room(Rank to) noexcept {
   Target& target = targets[to];
   if (target.sending || target.filled == spec.elements) return false;
-  if (target.open - target.handled < spec.batches ||
-      is_injected(FaultInjection::unhandled_place_is_reused))
-    return true;
+  if (target.open - target.handled < spec.batches) return true;
   look_at(to);
   return target.open - target.handled < spec.batches;
 }
@@ -230,8 +227,7 @@ std::size_t AggregatorState::take_from(Rank from) {
                            batch + kCacheLineBytes + origin.taken * spec.element_bytes, left);
     // Nothing is left if the handler threw when it had the rest.
     if (left > 0) done += hand_over(from, std::span(image).first(left), origin.refused);
-    if (origin.taken < count && !is_injected(FaultInjection::untaken_counts_as_handled)) {
-      if (is_injected(FaultInjection::taken_comes_again)) origin.taken = 0;
+    if (origin.taken < count) {
       hub.look_again_soon();
       break;
     }

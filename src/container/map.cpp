@@ -7,8 +7,6 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
-
 /// A map's part, and what searches in it mean.
 namespace dunlin::container {
 
@@ -225,8 +223,7 @@ void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept 
 
 /// CON-M3: this process has expelled the gone members, so no operation of theirs lands any more.
 void MapState::members_changed() {
-  const std::uint32_t count =
-      is_injected(FaultInjection::dead_claim_in_added_table_stays) ? 1 : tables();
+  const std::uint32_t count = tables();
   for (std::uint32_t level = 0; level < count; ++level)
     for (std::uint32_t slot = 0; slot < table(level).slots; ++slot) mend_of_the_dead(level, slot);
 }
@@ -236,7 +233,6 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(own(of, slot)));
   const std::uint64_t owner = word::owner_plus_1(seen);
   if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
-  if (is_injected(FaultInjection::dead_claim_stays)) return;
   const auto mend = [&](word::State to) {
     reserve_mends();
     mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});

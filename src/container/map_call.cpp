@@ -4,7 +4,6 @@
 
 #include "assert.hpp"
 #include "container/map.hpp"
-#include "fault_injection.hpp"
 
 /// The protocols of calls on a map.
 namespace dunlin::container {
@@ -61,11 +60,7 @@ MapResult MapRequest::ended(Status status) noexcept {
           .memory = std::move(memory)};
 }
 
-Probe::Probe(MapState& map, const MapRequest& one) noexcept {
-  const bool passes_over = is_injected(FaultInjection::full_table_is_passed_over);
-  const std::uint32_t first = passes_over ? std::min(map.known[one.home], map.tables()) - 1 : 0;
-  enter(map.table(first), first, one.hash);
-}
+Probe::Probe(MapState& map, const MapRequest& one) noexcept { enter(map.first, 0, one.hash); }
 
 void Probe::enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t hash) noexcept {
   table = &its_table;
@@ -94,9 +89,7 @@ Claim::~Claim() {
   DUNLIN_ASSERT(map_.mends.capacity() > map_.mends.size(), "CON-P5: a mend is owed without memory");
   --map_.claims;
   const word::State state = word::state_of(word_);
-  if (is_settled_ || state == word::erased || map_.first.site.fault(home_) != Status::ok ||
-      is_injected(FaultInjection::given_up_claim_stays))
-    return;
+  if (is_settled_ || state == word::erased || map_.first.site.fault(home_) != Status::ok) return;
   const word::State left = state == word::changing ? word::half : word::voided;
   map_.mends.push_back({&table_, home_, slot_, word_, word::with_state(word_, left)});
   map_.hub.look_again_soon();
@@ -273,8 +266,7 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
       co_await post(site, compare_swap(one.home, site.region(), offset, seen, claimed, &before));
   if (status != Status::ok) co_return status;
   at.word.reset();
-  const bool is_lost = before != seen;
-  if (is_lost && (at.is_offered || !is_injected(FaultInjection::lost_claim_is_used))) {
+  if (before != seen) {
     claim.settle();
     // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
     const bool others =
@@ -291,8 +283,6 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
     std::array writes{write(one.home, site.region(), offset + kStampBytes, one.window + kStampBytes,
                             shape.slot_bytes - kStampBytes),
                       write(one.home, site.region(), offset, one.window, kStampBytes)};
-    if (is_injected(FaultInjection::word_before_payload) && !has_word)
-      std::swap(writes[0], writes[1]);
     const std::size_t count = has_word ? 1 : 2;
     PublishGate gate{site.gate(one.home), &claim, count};
     remote::Batch<2, PublishGate> batch(hub.fabric, std::span(writes).first(count), gate);

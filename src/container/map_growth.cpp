@@ -7,7 +7,6 @@
 
 #include "assert.hpp"
 #include "container/map.hpp"
-#include "fault_injection.hpp"
 
 /// Tables that are added to a part while calls and scans are under way.
 namespace dunlin::container {
@@ -81,8 +80,7 @@ Protocol<Status> MapState::pass_table(MapRequest& one, Probe& at) {
             co_await post(first.site, read(one.home, first.site.region(), 0, &count, sizeof count));
         if (status != Status::ok) co_return status;
       }
-      if (!is_injected(FaultInjection::added_table_is_not_searched) || takes_slot(one.call))
-        learn_tables(one.home, count);
+      learn_tables(one.home, count);
     }
     if (next < known[one.home]) {
       if (next >= tables()) {  // the way to the home's table is a table of our own

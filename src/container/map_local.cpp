@@ -6,7 +6,6 @@
 #include "container/map.hpp"
 #include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
-#include "fault_injection.hpp"
 
 /// Calls on a part whose memory is mapped here: the own part, for this process and for those that
 /// ask by message; and on shm the parts of others.
@@ -40,9 +39,7 @@ namespace {
   if (!begins_with(shape, slot, key, key_bytes)) return Sight::other;
   switch (state) {
     case word::ready:
-      return is_whole(shape, slot) || is_injected(FaultInjection::torn_value_is_taken)
-                 ? Sight::present
-                 : Sight::wait;
+      return is_whole(shape, slot) ? Sight::present : Sight::wait;
     case word::erased:
       return Sight::erased;
     case word::half:

@@ -7,7 +7,6 @@
 #include "assert.hpp"
 #include "container/map.hpp"
 #include "container/piece_values.hpp"
-#include "fault_injection.hpp"
 
 /// A scan of all parts of a map, piece by piece.
 namespace dunlin::container {
@@ -192,7 +191,7 @@ void MapScan::look_at(std::uint32_t place) noexcept {
   const std::byte* const slot = slot_at(place);
   switch (word::state_of(word_at(slot))) {
     case word::ready:
-      if (is_whole(map_.shape, slot) || is_injected(FaultInjection::torn_scan_is_taken)) {
+      if (is_whole(map_.shape, slot)) {
         found_.push_back(place);
       } else if (is_written(map_.shape, slot)) {  // else its first insert has not ended
         pending_.push_back(place);

@@ -6,7 +6,6 @@
 
 #include "assert.hpp"
 #include "container/map.hpp"
-#include "fault_injection.hpp"
 
 /// Calls on a map with a pool.
 namespace dunlin::container {
@@ -176,13 +175,12 @@ Protocol<PooledResult> ValuePool::execute(PooledCall& one) {
     result.status = done.status;
     result.found = done.found;
     result.round_trips += done.round_trips;
-    const bool stays = one.is_given_up && is_injected(FaultInjection::given_up_block_stays);
     // A call that ends lost or stopped may have changed the slot; others have not, or say so.
-    if (done.status != Status::lost && done.status != Status::stopped && !stays)
+    if (done.status != Status::lost && done.status != Status::stopped)
       one.may_be_referred = one.is_linked && done.status == Status::ok && !(reads && done.found);
     if (!done.found) break;
     const auto reference = reference_in(done.value.data());
-    if (!reads && reference && !stays) free(one.home, *reference);
+    if (!reads && reference) free(one.home, *reference);
     if (!reads || one.is_given_up) break;
     if (!reference) {
       const auto value = value_in(done.value.data(), map_.spec.value_bytes);

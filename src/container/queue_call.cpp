@@ -5,7 +5,6 @@
 #include "assert.hpp"
 #include "container/load_estimate.hpp"
 #include "container/queue.hpp"
-#include "fault_injection.hpp"
 #include "remote/control_channel.hpp"
 
 /// Pushes and pops: docs/container.md has the protocols.
@@ -214,8 +213,7 @@ Protocol<Status> QueueState::push(QueueCall& call) {
   const std::uint64_t ticket = held.tickets.first;
   saw(ticket + call.wanted, 0);
   // What was known may have been old. Pops may be waiting for this call, so it rests shortly.
-  while (!has_room(ticket, call.wanted) &&
-         !is_injected(FaultInjection::slot_without_room_is_filled)) {
+  while (!has_room(ticket, call.wanted)) {
     status = co_await look(call.patience);
     if (status != Status::ok) co_return status;
     if (has_room(ticket, call.wanted)) break;
@@ -251,8 +249,6 @@ Protocol<Status> QueueState::push(QueueCall& call) {
 /// The member whose compare-and-swap moves the head has the elements, which it has read already.
 Protocol<Status> QueueState::pop(QueueCall& call) {
   ++counters.one_sided;
-  if (seen_size() == 0 && is_injected(FaultInjection::empty_without_a_look))
-    co_return Status::empty;
   for (;;) {
     const std::uint64_t ticket = seen_head;
     const auto at = static_cast<std::uint32_t>(ticket % spec.capacity);
@@ -279,7 +275,7 @@ Protocol<Status> QueueState::pop(QueueCall& call) {
       status = co_await post(
           site, compare_swap(spec.host, site.region(), kHeadOffset, ticket, behind, &before));
       if (status != Status::ok) co_return status;
-      const bool moved = before == ticket || is_injected(FaultInjection::lost_pop_is_used);
+      const bool moved = before == ticket;
       saw(0, moved ? behind : before);
       if (moved && !skips) {
         DUNLIN_ASSERT(found <= call.wanted, "CON-Q1: the head passes what this call has read");
@@ -319,8 +315,7 @@ HeldTickets::~HeldTickets() {
   queue.holders[place]->place = place;
   queue.holders.pop_back();
   if (reservation != nullptr) reservation->holder = nullptr;
-  if (!is_injected(FaultInjection::given_up_tickets_stay))
-    queue.take_orphans({tickets.first + filled, tickets.count - filled});
+  queue.take_orphans({tickets.first + filled, tickets.count - filled});
 }
 
 Reservation::Reservation(QueueState& its_queue, HeldTickets& its_holder)

@@ -8,7 +8,6 @@
 
 #include "assert.hpp"
 #include "container/queue.hpp"
-#include "fault_injection.hpp"
 #include "remote/control_channel.hpp"
 
 /// Tickets that will never have an element: of members that have died, and of abandoned calls.
@@ -208,7 +207,7 @@ std::size_t QueueState::poll_part() {
     if (std::all_of(answered.begin(), answered.end(), [](bool one) { return one; })) {
       collecting = false;
       marks_from = 0;
-      marks_below = is_injected(FaultInjection::dead_tickets_stay) ? 0 : recovered_below;
+      marks_below = recovered_below;
       ++done;
     }
   }

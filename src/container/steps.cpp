@@ -5,7 +5,6 @@
 #include <string>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/control_channel.hpp"
 
 namespace dunlin::container {
@@ -58,7 +57,7 @@ Protocol<Status> Announcement::make() {
 Protocol<Status> Announcement::retract() {
   Checker& checker = *checker_;
   const bool can_retract = stands_ && checker.part_.fault(home_) == Status::ok;
-  if (!can_retract || is_injected(FaultInjection::retraction_is_not_awaited)) co_return Status::ok;
+  if (!can_retract) co_return Status::ok;
   const Status status =
       co_await remote::post(checker.hub_.fabric, checker.change(home_, call_, false),
                             Gate{checker.site_.gate(home_), this, false});

@@ -9,7 +9,6 @@
 
 #include "assert.hpp"
 #include "container/map.hpp"
-#include "fault_injection.hpp"
 
 /// The pool of a map's long values.
 namespace dunlin::container {
@@ -61,7 +60,6 @@ std::span<const std::byte> value_in(const std::byte* cell, std::uint32_t cell_by
 }
 
 bool is_block_of(const ValueReference& reference, const std::byte* image) noexcept {
-  if (is_injected(FaultInjection::reused_block_is_taken)) return true;
   return word_at(image) == reference.stamp && is_whole(block_shape(reference.bytes), image);
 }
 

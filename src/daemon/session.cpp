@@ -8,7 +8,6 @@
 #include "assert.hpp"
 #include "fabric/names.hpp"
 #include "fabric/shm/membarrier.hpp"
-#include "fault_injection.hpp"
 #include "segment/space.hpp"
 
 namespace dunlin::attached {
@@ -160,8 +159,6 @@ bool Session::start_transfer(Slot& slot) {
     call.call = SegmentCall::put;
     if ((request.flags & kIsInline) != 0) {
       std::memcpy(own, request.data.data() + lead(request), request.bytes);
-    } else if (is_injected(FaultInjection::put_uses_the_clients_bytes)) {
-      call.memory = shared_buffer(slot) + lead(request);
     } else {
       memory::copy_unwatched(own, shared_buffer(slot) + lead(request), request.bytes);
     }
@@ -219,7 +216,7 @@ void Session::start_lock(Slot& slot) {
 void Session::start_behind(Slot& slot) {
   DUNLIN_ASSERT(slot.state == State::held_back && held_back_ > 0,
                 "DMN-S2: an unlock that waited for the client's puts begins once");
-  if (uses(slot.request.key) && !is_injected(FaultInjection::unlock_overtakes_the_puts)) return;
+  if (uses(slot.request.key)) return;
   --held_back_;
   slot.state = State::running;
   run(slot, {.call = slot.request.call == Call::unlock ? SegmentCall::unlock : SegmentCall::release,
@@ -365,10 +362,7 @@ void Session::release_locks() noexcept {
   DUNLIN_ASSERT(ended_, "DMN-S3: the locks of a client are released when it has ended");
   for (const Key key : locks_) {
     const SegmentRequest unlock{
-        .call = SegmentCall::unlock,
-        .holder_died = !is_injected(FaultInjection::dead_client_is_not_told),
-        .key = key,
-        .owner = options_.owner};
+        .call = SegmentCall::unlock, .holder_died = true, .key = key, .owner = options_.owner};
     static_cast<void>(SegmentPort::of(space_).begin(unlock, {}, remote::kForever));
   }
   ledger_.give_back_locks(locks_.size());

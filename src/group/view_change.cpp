@@ -6,7 +6,6 @@
 #include <dunlin/limits.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 
 namespace dunlin::group {
 
@@ -28,15 +27,11 @@ bool ViewChange::step(const Rows& rows, const ViewInput& input) {
   return changed;
 }
 
-bool ViewChange::enough(const MemberSet& some) const noexcept {
-  if (is_injected(FaultInjection::any_number_is_a_quorum)) return !some.empty();
-  return is_quorum(some, members_);
-}
+bool ViewChange::enough(const MemberSet& some) const noexcept { return is_quorum(some, members_); }
 
 /// GRP-C1, and GRP-C2 for a leader: a suspicion is never taken back.
 bool ViewChange::suspect(const Rows& rows, const ViewInput& input) {
-  MemberSet suspects =
-      is_injected(FaultInjection::suspicion_is_taken_back) ? MemberSet() : mine_.suspects;
+  MemberSet suspects = mine_.suspects;
   for (const Rank rank : input.failed)
     if (rank != me_ && rank < members_) suspects.add(rank);
   if (!(all() - suspects).empty() && (all() - suspects).lowest() == me_)
@@ -101,7 +96,7 @@ bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
   for (const Rank rank : here) {
     const Row& theirs = row(rows, rank);
     if (theirs.promised != ballot) return false;
-    if (theirs.accepted <= best || is_injected(FaultInjection::accepted_is_forgotten)) continue;
+    if (theirs.accepted <= best) continue;
     best = theirs.accepted;
     proposal = theirs.proposal;
   }
@@ -111,7 +106,6 @@ bool ViewChange::propose(const Rows& rows, const ViewInput& input) {
     for (const Rank rank : here) {
       const Row& theirs = row(rows, rank);
       if (!theirs.leaving) proposal.survivors.add(rank);
-      if (is_injected(FaultInjection::trim_is_the_leaders)) continue;
       DUNLIN_ASSERT_ALWAYS(theirs.received.size() == proposal.trim.size(),
                            "GRP-C5: rows are read with as many counts as the view has senders");
       for (std::size_t sender = 0; sender < proposal.trim.size(); ++sender)

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "scoped_flag.hpp"
 
 namespace dunlin {
@@ -203,7 +202,7 @@ void Group::State::step() {
 }
 
 void Group::State::wedge() {
-  if (stage_ != Stage::working || is_injected(FaultInjection::promise_does_not_wedge)) return;
+  if (stage_ != Stage::working) return;
   go_to(Stage::wedged);
   if (joins_) joins_->wedge();
   changing->wedge();
@@ -265,8 +264,7 @@ std::exception_ptr Group::State::finish() {
 
 void Group::State::go_on() {
   const group::Decision decision = agreement_->change().decision();
-  const bool stays = view.me == 0 && is_injected(FaultInjection::number_stays);
-  View next{.number = view.number + (stays ? 0 : 1)};
+  View next{.number = view.number + 1};
   std::vector<Rank> next_ranks, left;
   for (std::uint32_t place = 0; place < ranks.size(); ++place) {
     if (!decision.survivors.has(place)) {
@@ -365,7 +363,7 @@ void Group::State::part_from_all() {
 /// not be waited for. A member that leaves a further group stays in the fabric (GRP-F2).
 void Group::State::expel_others(const std::vector<Rank>& stay, const std::string& reason,
                                 const std::vector<Rank>& left) {
-  if (scope.further() || is_injected(FaultInjection::dead_are_not_expelled)) return;
+  if (scope.further()) return;
   for (const Rank rank : left) fabric.expel(rank, reason, Parting::left);
   for (Rank rank = 0; rank < fabric.size(); ++rank)
     if (rank != fabric.rank() && std::ranges::find(stay, rank) == stay.end())
@@ -376,7 +374,7 @@ std::size_t Group::State::poll_past() {
   std::size_t done = 0;
   for (const auto& past : past_) done += past->poll();
   std::erase_if(past_, [this](const auto& past) {
-    if (stopped()) return past->known_to_all() || is_injected(FaultInjection::leaver_tells_nobody);
+    if (stopped()) return past->known_to_all();
     return past->settled();
   });
   return done;

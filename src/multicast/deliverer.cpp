@@ -6,7 +6,6 @@
 #include <dunlin/limits.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "multicast/log_stage.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -307,9 +306,7 @@ inline void Deliverer::free_records(std::size_t sender_rank) noexcept {
         cursor.slots() -
         std::min<std::uint64_t>(cursor.slots(), memory_.shape().bytes / kWordBytes));
   }
-  if (sender_rank != own_ && publisher_.freed_enough(sender_rank) &&
-      !is_injected(FaultInjection::room_is_not_published))
-    publisher_.must_publish_freed();
+  if (sender_rank != own_ && publisher_.freed_enough(sender_rank)) publisher_.must_publish_freed();
 }
 
 void Deliverer::stop() noexcept {

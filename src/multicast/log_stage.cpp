@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "multicast/journal.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -34,8 +33,7 @@ void LogStage::note_others() noexcept {
 std::size_t LogStage::note_own() {
   const std::uint64_t commits = journal_.commits();
   const bool news = journal_.poll();
-  const bool all =
-      journal_.durable() == journal_.next() || is_injected(FaultInjection::durable_too_early);
+  const bool all = journal_.durable() == journal_.next();
   std::uint64_t reached = persisted_;
   if (all) {
     reached = logged_;
@@ -108,7 +106,7 @@ void LogStage::cut(std::span<const std::uint64_t> trim,
     const std::uint64_t logged = sources_[sender_rank].cursor.records();
     records += logged - std::min(logged, counted.records());
   }
-  if (!is_injected(FaultInjection::cut_is_forgotten)) journal_.cut(records);
+  journal_.cut(records);
 }
 
 }  // namespace dunlin::multicast

@@ -11,7 +11,6 @@
 #include "fabric/names.hpp"
 #include "fabric/sleeping.hpp"
 #include "fabric/thread_guard.hpp"
-#include "fault_injection.hpp"
 #include "log/posix_disk.hpp"
 #include "multicast/subgroup_view.hpp"
 
@@ -108,8 +107,7 @@ void Multicast::Participant::join(SubgroupJoin join) {
 multicast::SubgroupViewOptions Multicast::Participant::view_options(
     const Subgroup& subgroup) const {
   return {.name = subgroup.name,
-          .generation =
-              is_injected(FaultInjection::generation_is_not_the_views) ? 1 : subgroup.generation(),
+          .generation = subgroup.generation(),
           .members = subgroup.members,
           .senders = subgroup.senders,
           .mode = options_.mode,
@@ -223,7 +221,6 @@ void Multicast::Participant::finish(std::span<const std::uint64_t> trim,
   const auto rest = without_quorum_ ? SubgroupView::Rest::withhold : SubgroupView::Rest::deliver;
   SubgroupView::Remains remains =
       upcall_.keep_exceptions_during([&] { return present().finish(trim, rest); });
-  if (is_injected(FaultInjection::unsent_is_lost)) remains.again.clear();
   resending_.add(std::move(remains.again));
   views_.present().add_beyond(remains.ahead);
   if (options_.mode == multicast::Mode::unordered) views_.present().add_state_beyond(trim);

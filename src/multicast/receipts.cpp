@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "multicast/order.hpp"
 
 namespace dunlin::multicast {
@@ -102,9 +101,7 @@ void Receipts::find_stable() noexcept {
   std::uint64_t stable = received_;
   for (std::size_t member = 0; member < others_received_.size(); ++member) {
     const std::uint64_t received = others_received_[member];
-    if (member == memory.me() || received >= stable ||
-        is_injected(FaultInjection::stable_too_early))
-      continue;
+    if (member == memory.me() || received >= stable) continue;
     stable = std::min(stable,
                       order::stable_below(received, memory.sender_rank_of(member), taken_, real_));
   }

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <tuple>
 
-#include "fault_injection.hpp"
-
 namespace dunlin::multicast {
 namespace {
 
@@ -140,8 +138,7 @@ LogChoice choose_log(Reports reports) {
   LogChoice choice{.source = static_cast<std::size_t>(best - reports.begin()), .refusal = {}};
   if (best->live) return choice;
   if (best->views.empty()) {
-    if (!is_injected(FaultInjection::empty_log_begins_anew))
-      choice.refusal = had_by_others(reports);
+    choice.refusal = had_by_others(reports);
     return choice;
   }
   const LoggedView* last = last_view_in_all(*best, reports);

@@ -1,7 +1,6 @@
 #include "multicast/ring.hpp"
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 
 namespace dunlin::multicast {
 
@@ -40,8 +39,7 @@ std::size_t RingWriter::commit(bool continues) noexcept {
   const std::size_t bytes = prepared_->bytes;
   const auto length = static_cast<std::uint32_t>(bytes);
   RecordHeader{length | (continues ? RecordHeader::kContinues : 0),
-               static_cast<std::uint32_t>(taken_ - real_) *
-                   (is_injected(FaultInjection::null_counts_twice) ? 2 : 1)}
+               static_cast<std::uint32_t>(taken_ - real_)}
       .store(shape_.memory + shape_.place(head_));
   DUNLIN_ASSERT(taken_ - real_ <= UINT32_MAX, "MC-R1: a record counts the nulls before it");
   DUNLIN_ASSERT(shape_.place(head_) % kWordBytes == 0, "MC-R1: a record begins at a multiple of 8");

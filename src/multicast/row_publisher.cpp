@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "multicast/log_stage.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
@@ -51,8 +50,7 @@ bool RowPublisher::publish(bool announces) noexcept {
 
 /// Whether others may wait to hear of receipts, or of the log.
 bool RowPublisher::worth_publishing() const noexcept {
-  return (!is_injected(FaultInjection::receipts_are_not_published) &&
-          order::worth_publishing(published_received_, receipts_.received(),
+  return (order::worth_publishing(published_received_, receipts_.received(),
                                   memory_.own_sender_rank(), receipts_.taken(),
                                   receipts_.real())) ||
          (log_ != nullptr && log_->worth_publishing(published_persisted_));

@@ -9,7 +9,6 @@
 #include <dunlin/limits.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "multicast/order.hpp"
 #include "multicast/row.hpp"
 
@@ -95,12 +94,11 @@ void Sender::reclaim() noexcept {
   const std::size_t offset = ordered ? row::kDelivered : row::kConsumed + *own_ * kWordBytes;
   std::uint64_t lowest = UINT64_MAX;
   for (std::size_t member = 0; member < posted_.size(); ++member)
-    if (member == memory_.me() || !is_injected(FaultInjection::ring_reused_too_early))
-      lowest = std::min(lowest, memory_.seen(member, offset));
+    lowest = std::min(lowest, memory_.seen(member, offset));
   const std::uint64_t slots =
       ordered ? order::slots_below(lowest, *own_, memory_.senders()) : lowest;
   writer_.free_below(slots);
-  long_.free_below(is_injected(FaultInjection::copy_freed_too_early) ? announced_.taken : slots);
+  long_.free_below(slots);
 }
 
 /// Makes records of a long message, as far as there is room.
@@ -123,7 +121,6 @@ void Sender::feed() noexcept {
 void Sender::take_nulls() noexcept {
   if (!own_ || !memory_.options().switches.nulls) return;
   std::uint64_t due = order::slots_due(receipts_.real(), *own_);
-  if (is_injected(FaultInjection::nulls_cause_nulls)) due = std::ranges::max(receipts_.taken()) + 1;
   if (due > writer_.taken()) statistics_.counters.nulls += writer_.pass_to(due);
 }
 
@@ -165,9 +162,7 @@ inline bool Sender::may_inline() const noexcept {
       !memory_.rings_connected())
     return false;
   for (std::size_t member = 0; member < posted_.size(); ++member) {
-    if (member != memory_.me() && receipts_.received_by(member) < inlined_below_ &&
-        !is_injected(FaultInjection::inlined_is_replaced_too_early))
-      return false;
+    if (member != memory_.me() && receipts_.received_by(member) < inlined_below_) return false;
   }
   return true;
 }
@@ -197,7 +192,7 @@ bool Sender::post_records() noexcept {
   for (std::size_t member = 0; member < posted_.size(); ++member)
     if (member != memory_.me()) all &= post_to(member);
   if (timed) statistics_.counters.posting_ns += memory_.fabric().now_ns() - start;
-  return all || is_injected(FaultInjection::announced_too_early);
+  return all;
 }
 
 bool Sender::post_to(std::size_t member) noexcept {
@@ -225,7 +220,7 @@ bool Sender::post_to(std::size_t member) noexcept {
 void Sender::announce() noexcept {
   DUNLIN_ASSERT(own_.has_value() && memory_.rings_connected(),
                 "MC-B1: only a sender announces, and only once every peer has a ring for it");
-  DUNLIN_ASSERT(is_injected(FaultInjection::announced_too_early) || goal_.head == announced_.head ||
+  DUNLIN_ASSERT(goal_.head == announced_.head ||
                     std::ranges::all_of(posted_,
                                         [&](const std::uint64_t& posted) {
                                           return &posted == &posted_[memory_.me()] ||
@@ -275,8 +270,7 @@ std::vector<std::vector<std::byte>> Sender::uncovered(std::uint64_t trim) const 
     const auto holds = [&](const SentLong::Message& message) {
       return message.first_slot <= record.slot && record.slot <= message.last_slot;
     };
-    const bool covered =
-        record.slot < trim && !is_injected(FaultInjection::delivered_is_sent_again);
+    const bool covered = record.slot < trim;
     if (covered || std::ranges::any_of(long_.messages(), holds)) continue;
     found.emplace_back(record.slot, Message(record.message.begin(), record.message.end()));
   }

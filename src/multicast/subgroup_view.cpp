@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "fault_injection.hpp"
-
 namespace dunlin::multicast {
 namespace {
 
@@ -49,8 +47,7 @@ std::size_t SubgroupView::poll() {
 }
 
 bool SubgroupView::has_to_send() const noexcept {
-  return publisher_.has_to_publish() || sender_.has_to_announce() ||
-         (sender_.has_to_feed() && !is_injected(FaultInjection::long_message_sleeps));
+  return publisher_.has_to_publish() || sender_.has_to_announce() || sender_.has_to_feed();
 }
 
 bool SubgroupView::covers_what_all_have(std::span<const std::uint64_t> trim) const noexcept {
@@ -70,8 +67,7 @@ SubgroupView::Remains SubgroupView::finish(std::span<const std::uint64_t> trim, 
   wedge();
   deliverer_.stop();
   Remains remains;
-  if (!memory_.ordered() && !is_injected(FaultInjection::ahead_is_forgotten))
-    remains.ahead = deliverer_.ahead_of(trim);
+  if (!memory_.ordered()) remains.ahead = deliverer_.ahead_of(trim);
   if (log_) log_->cut(trim, deliverer_.cursors());
   lifecycle_.end();
   if (const SenderRank own = memory_.own_sender_rank())

@@ -9,7 +9,6 @@
 #include <dunlin/run.hpp>
 
 #include "fabric/thread_guard.hpp"
-#include "fault_injection.hpp"
 #include "pubsub/carrier.hpp"
 #include "pubsub/topic_core.hpp"
 #include "pubsub/topic_qos.hpp"
@@ -379,9 +378,8 @@ AnyReader::NextInOrder AnyReader::next_in_order() const noexcept {
                             core_->topic->qos().level >= Level::volatile_storage;
   const auto next = core_->next_in_order(core_->topic->now_ns());
   const bool is_coming = !over && wants_stored && !core_->active;
-  const bool ignored = is_injected(FaultInjection::access_does_not_wait);
   return {.has_sample = next.has_value(),
-          .waits = !ignored && !next && (is_coming || (!over && core_->catches_up)),
+          .waits = !next && (is_coming || (!over && core_->catches_up)),
           .is_coming = is_coming,
           .position = next ? next->position : 0,
           .is_behind = next && next->is_behind};

@@ -8,7 +8,6 @@
 #include <dunlin/pubsub/limits.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 
 namespace dunlin::pubsub {
 
@@ -450,7 +449,6 @@ void ReaderCore::mismatched(std::string why) {
 
 void ReaderCore::check_time(std::uint64_t now_ns) {
   if (now_ns < next_due_ns_) return;
-  if (is_injected(FaultInjection::deadline_is_late) && now_ns < next_due_ns_ + 100'000) return;
   next_due_ns_ = kInfiniteNs;
   for (const auto& [key, instance] : instances_) {
     if (instance->deadline_ns <= now_ns) {

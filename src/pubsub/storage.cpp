@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 
 namespace dunlin::pubsub {
 
@@ -114,9 +113,7 @@ Storage::WayPlace Storage::begin_way() {
 
 /// Samples that were dropped before the way began are not on it.
 const Storage::Stored* Storage::next(WayPlace way) noexcept {
-  while (way->next != samples_.end() && !way->next->kept() &&
-         (way->next->dropped_at <= way->number ||
-          is_injected(FaultInjection::overtaken_is_passed_over)))
+  while (way->next != samples_.end() && !way->next->kept() && way->next->dropped_at <= way->number)
     ++way->next;
   return way->next != samples_.end() ? &*way->next : nullptr;
 }

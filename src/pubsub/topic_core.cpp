@@ -9,7 +9,6 @@
 
 #include "assert.hpp"
 #include "fabric/thread_guard.hpp"
-#include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_qos.hpp"
 
@@ -153,7 +152,7 @@ void TopicCore::receive(const multicast::Delivery& delivery) {
     hear(member, *member.writers[header->endpoint]);
     if (is_new(*header, payload)) [[likely]]
       data(*header, payload, member.writers[header->endpoint]);
-    else if (log_history_ && !is_injected(FaultInjection::repeated_is_in_the_log))
+    else if (log_history_)
       log_history_->pass_over(channel()->log_record());
     return;
   }
@@ -184,8 +183,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
   counters.bytes += payload.size();
   if (header.kind != Kind::unregister) {
     ++position_;
-    if (!is_injected(FaultInjection::order_counts_what_is_read) || !writer->readers.empty())
-      carrier_->count_sample();
+    carrier_->count_sample();
   }
   const Incoming in{.header = header,
                     .payload = payload,
@@ -195,7 +193,7 @@ void TopicCore::data(const MessageHeader& header, std::span<const std::byte> pay
                     .order_position = carrier_->position()};
   for (ReaderCore* const reader : writer->readers) {
     DUNLIN_ASSERT(reader->active, "PUB-T2: a reader begins where its announcement lies");
-    if (reader->catches_up && !is_injected(FaultInjection::late_reader_is_given_both)) [[unlikely]]
+    if (reader->catches_up) [[unlikely]]
       continue;  // the reader comes to this sample on its way
     keep_failure([&] { reader->receive(in, now_ns_); });
   }
@@ -218,7 +216,7 @@ bool TopicCore::is_new(MessageHeader& header, std::span<const std::byte>& payloa
   }
   header.flags &= static_cast<std::uint8_t>(~kClientFlag);
   payload = payload.subspan(kStampBytes);
-  const bool is_new = clients_.note(*stamp) || is_injected(FaultInjection::repeated_is_delivered);
+  const bool is_new = clients_.note(*stamp);
   if (!is_new) ++counters.repeated;
   if (on_client) {
     keep_failure([&] {

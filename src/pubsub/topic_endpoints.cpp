@@ -5,7 +5,6 @@
 
 #include "assert.hpp"
 #include "fabric/hash.hpp"
-#include "fault_injection.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
 
@@ -47,7 +46,6 @@ void TopicCore::refresh_members() {
     if (present.contains(it->first)) {
       ++it;
     } else {
-      if (is_injected(FaultInjection::endpoints_outlive_their_member)) it->second.writers.clear();
       forget_member(it->second);
       it = members_.erase(it);
     }
@@ -209,8 +207,7 @@ void TopicCore::give_stored(CatchingUp& one, Budget& budget) {
       give(one, in);
     }
   }
-  const bool is_over = is_injected(FaultInjection::way_ends_with_its_budget);
-  if (is_over || stored == nullptr || reader.closed() || reader.dropped()) end_catching_up(one);
+  if (stored == nullptr || reader.closed() || reader.dropped()) end_catching_up(one);
 }
 
 void TopicCore::end_catching_up(CatchingUp& one) {

@@ -4,7 +4,6 @@
 #include <dunlin/pubsub/limits.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "multicast/log_cursor.hpp"
 #include "pubsub/match.hpp"
 #include "pubsub/topic_core.hpp"
@@ -57,7 +56,6 @@ std::uint64_t TopicCore::keep_log_from() const noexcept {
   std::uint64_t record = first.from;
   for (const CatchingUp& one : catching_up_) {
     if (!one.logged || one.has_all) continue;
-    if (is_injected(FaultInjection::trim_forgets_late_readers)) continue;
     if (one.logged->passed.bytes + kMaxOvertakenBytes >= first.before.bytes)
       record = std::min(record, one.logged->cursor->number());
   }

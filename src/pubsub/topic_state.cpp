@@ -3,7 +3,6 @@
 #include <dunlin/error.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
-#include "fault_injection.hpp"
 #include "pubsub/topic_core.hpp"
 
 /// The state of a topic, for a member that comes in and for a log (docs/formats/pubsub.md).
@@ -72,7 +71,6 @@ std::vector<std::byte> TopicCore::save() {
       write(writer,
             Announcement{.writes = false, .type_text = reader.type_text, .reader_qos = reader.qos});
     }
-  if (is_injected(FaultInjection::state_lacks_the_newest) && left > 0) --left;
   writer.u32(static_cast<std::uint32_t>(left));
   if (storage_) {
     writer.reserve(storage_->bytes() + storage_->size() * (kHeaderBytes + kMoreBytesASample) +

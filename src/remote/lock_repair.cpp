@@ -2,7 +2,6 @@
 #include <map>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
 /// How queues are repaired when members are gone. All members do this, in rounds; each round begins
@@ -198,17 +197,14 @@ void Locks::State::rebuild(std::uint64_t offset,
     return;
   }
   std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
-    if (a.second.holds != b.second.holds &&
-        !is_injected(FaultInjection::holder_does_not_come_first))
-      return a.second.holds > b.second.holds;
+    if (a.second.holds != b.second.holds) return a.second.holds > b.second.holds;
     return earlier(static_cast<std::uint32_t>(a.second.ticket),
                    static_cast<std::uint32_t>(b.second.ticket));
   });
   const auto address_of = [](const std::pair<Rank, RepairMessage>& report) {
     return NodeAddress{report.first, static_cast<std::uint32_t>(report.second.node)};
   };
-  const std::uint64_t granted =
-      is_injected(FaultInjection::death_is_not_told) ? kGranted : kGrantedAfterDeath;
+  const std::uint64_t granted = kGrantedAfterDeath;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const bool last = i + 1 == queue.size();
     const bool takes_over = i == 0 && queue[i].second.holds == 0;

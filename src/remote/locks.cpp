@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/lock_queue.hpp"
 
 namespace dunlin::remote {
@@ -224,14 +223,11 @@ void Locks::State::free(std::uint32_t index) noexcept {
 }
 
 Status Locks::State::Gate::now() const noexcept {
-  if (is_injected(FaultInjection::frozen_locks_go_on)) return Status::ok;
   if (repairs != locks->repairs) return kOvertaken;
   return locks->rests() ? Status::under_way : Status::ok;
 }
 
-bool Locks::State::rests() const noexcept {
-  return frozen && !is_injected(FaultInjection::frozen_locks_go_on);
-}
+bool Locks::State::rests() const noexcept { return frozen; }
 
 /// Gives back the nodes for whose release there was no memory.
 void Locks::State::give_back_all() noexcept {
@@ -384,7 +380,6 @@ Protocol<Status> Locks::State::settle(std::uint32_t index) {
   Node& node = nodes[index];
   DUNLIN_ASSERT(node.given_up && node.in_queue(),
                 "REM-8: a holder settles before it hands the lock on");
-  if (is_injected(FaultInjection::given_up_is_not_settled)) node.elsewhere = node.unsettled = false;
   while (node.elsewhere) {
     const Status landed =
         co_await step(node, repairs, node.also_at,

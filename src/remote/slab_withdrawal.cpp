@@ -6,7 +6,6 @@
 #include <dunlin/remote/slab_pool.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/slab_pool_state.hpp"
 
 /// Slabs that change their holder and their size; marks of what is used, for pools whose homes make
@@ -72,12 +71,7 @@ Protocol<Status> SlabPool::State::drain(Home& home, std::uint32_t index) {
   const Slab& slab = **held;
   const std::uint32_t size_class = slab.size_class;
   Status status = co_await collect(home, *held);
-  bool is_whole = slab.free_blocks == blocks(size_class);
-  if (is_injected(FaultInjection::slab_is_given_back_too_early)) {
-    is_whole = true;
-    for (std::size_t word = 0; word < words; ++word)
-      is_whole = is_whole && (home.words[word] & ~home.words[words + word]) == 0;
-  }
+  const bool is_whole = slab.free_blocks == blocks(size_class);
   if (status != Status::ok || !slab.is_withdrawn || !is_whole) co_return status;
   SlabList leaving;  // keep() does not find it there
   leaving.splice(leaving.end(), home.classes[size_class].others, *held);

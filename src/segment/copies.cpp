@@ -3,7 +3,6 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "remote/lock_word.hpp"
 #include "segment/space.hpp"
 
@@ -69,8 +68,7 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
   DUNLIN_ASSERT(one.pauses && one.waiting_for.empty(),
                 "SEG-13: no put is under way while it is copied");
   const HeldSegment& segment = *holding(key);  // all but the lock's word
-  const std::uint64_t bytes =
-      is_injected(FaultInjection::second_copy_is_empty) ? 8 : segment.block() - kVersionWord;
+  const std::uint64_t bytes = segment.block() - kVersionWord;
   const Operation all = write(backup, pool.id(), one.backup_offset + kVersionWord,
                               pool.memory().data() + segment.offset + kVersionWord, bytes);
   status = co_await remote::post(fabric, all, Gate{this, nullptr, backup, true});
@@ -232,7 +230,7 @@ std::size_t SegmentState::answer_pauses() {
         segment != nullptr &&
         ((segment->turn != nullptr && segment->turn->changing) || segment->unsettled ||
          locks.settling(segment->primary, segment->offset + kLockWord));
-    if (puts && !is_injected(FaultInjection::pause_is_not_awaited)) return false;
+    if (puts) return false;
     channel.send(
         one.first,
         SegmentMessage{.type = Type::paused, .key = one.second.key, .backup = one.second.backup});

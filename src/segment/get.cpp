@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "segment/space.hpp"
 
 /// Gets, and what they have in common with puts: docs/segment.md has the protocols.
@@ -96,8 +95,7 @@ Status SegmentState::Gate::refused() const noexcept {
 }
 
 bool SegmentState::has_place(KnownSegment& segment) const noexcept {
-  if (!locks.repairing() || is_injected(FaultInjection::moved_is_read_too_early))
-    segment.moved = false;
+  if (!locks.repairing()) segment.moved = false;
   return !segment.moved && !segment.unsure;
 }
 
@@ -205,13 +203,12 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
       if (status != Status::ok) co_return one.ended(status);
       if (is_delta) {  // whole if the bytes' place cannot have been written again
         segment.seen_version = std::max(segment.seen_version, again / 2);
-        if (again / 2 - version >= segment.versions &&
-            !is_injected(FaultInjection::reused_slot_is_taken)) {
+        if (again / 2 - version >= segment.versions) {
           first = again;
           has_first = true;
           continue;
         }
-      } else if (again != first && !is_injected(FaultInjection::torn_get_is_taken)) {
+      } else if (again != first) {
         ++torn;
         continue;
       }

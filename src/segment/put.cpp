@@ -1,7 +1,6 @@
 #include <cstring>
 
 #include "assert.hpp"
-#include "fault_injection.hpp"
 #include "segment/space.hpp"
 
 /// Puts, to one copy or to two: docs/segment.md has the protocols.
@@ -97,8 +96,7 @@ Protocol<Status> SegmentState::change(Transfer& one) {
   }
   one.second = segment.paused ? kNobody : segment.backup;
   one.second_offset = segment.backup_offset;
-  const bool two_copies =
-      one.second != kNobody && !is_injected(FaultInjection::second_copy_is_left_out);
+  const bool two_copies = one.second != kNobody;
   const Rank first = segment.primary;
   const std::uint64_t word_at = segment.offset + kVersionWord;
   const void* const from = merges ? segment.merged.data() : request.memory;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// Changes of a chain, under its lock: one batch. Its order lets readers see a key before or after
@@ -41,7 +40,7 @@ bool State::lock(StoreOperation& op) noexcept {
 
 bool State::locked(StoreOperation& op) noexcept {
   Work& work = *op.work_;
-  if (work.before == 0 || is_injected(FaultInjection::lock_is_ignored)) {
+  if (work.before == 0) {
     work.locked = true;
     work.stage = Stage::bucket;
     return true;
@@ -55,8 +54,7 @@ bool State::locked(StoreOperation& op) noexcept {
   }
   // STO-V4: its holder may wait for a place in the queue that evictions fill, or for room.
   if (work.kind == Kind::reap) return end(op, Status::ok);
-  if (work.kind == Kind::evict && !is_injected(FaultInjection::eviction_waits_for_a_lock))
-    return end(op, Status::ok);
+  if (work.kind == Kind::evict) return end(op, Status::ok);
   ++counters.lock_waits;
   if (is_copy(work.kind) && work.kind != Kind::take_chain && work.home < work.first &&
       work.rest.times >= kTriesOfCopy)
@@ -161,7 +159,7 @@ bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcep
   const std::uint64_t before =
       work.present ? std::max(work.head.version, work.chain_version) : work.chain_version;
   EntryHead head;
-  head.version = before + (is_injected(FaultInjection::version_is_not_raised) ? 0 : 1);
+  head.version = before + 1;
   work.next_version = head.version;
   if (is_given) head.version = work.expected_version;
   head.expiry_ns = expiry;
@@ -268,11 +266,8 @@ void State::build_in_place(Work& work) noexcept {
   work.redo.reserve(kRedoBytes);
   std::memcpy(work.redo.data(), &record, sizeof record);
   std::memcpy(work.redo.data() + sizeof record, work.out.data(), bytes);
-  const bool early = is_injected(FaultInjection::unlocked_before_write);
-  if (early) build_unlock(work, true);
-  if (!is_injected(FaultInjection::redo_is_left_out))
-    work.add(write(work.home, redo.id(), redo_at(fabric.rank(), work.redo_record), work.redo.data(),
-                   sizeof record + bytes));
+  work.add(write(work.home, redo.id(), redo_at(fabric.rank(), work.redo_record), work.redo.data(),
+                 sizeof record + bytes));
   work.add(write(work.home, region, location.offset + kWordBytes, work.out.data() + kWordBytes,
                  bytes - kWordBytes));
   if (work.new_slot.word != work.slot.word)
@@ -281,7 +276,7 @@ void State::build_in_place(Work& work) noexcept {
   if (work.value_bytes != work.head.value_bytes)
     work.add(fetch_add(work.home, index.id(), kValueBytesAt,
                        work.value_bytes - work.head.value_bytes, nullptr));
-  if (!early) build_unlock(work, true);
+  build_unlock(work, true);
 }
 
 /// The new entry, the former one's end, and the slot, in this order: readers of the former entry
@@ -295,16 +290,13 @@ void State::build_out_of_place(Work& work) noexcept {
   fill_head(work, incarnation, location);
   work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
 
-  const Operation entry = put(work.home, pool.region(), location.offset, work.out.data(), bytes);
-  const bool late = is_injected(FaultInjection::entry_after_slot);
-  if (!late) work.add(entry);
+  work.add(put(work.home, pool.region(), location.offset, work.out.data(), bytes));
   work.add(pool.link(work.entry_block));
   if (work.present) {
     const Location former = slot_word::location_of(work.slot.word);
     work.new_guard = guard_of(incarnation_of(work.head.guard), EntryState::moved);
-    if (!is_injected(FaultInjection::moved_is_not_marked))
-      work.add(
-          write(work.home, pool_of(former).region(), former.offset, &work.new_guard, kWordBytes));
+    work.add(
+        write(work.home, pool_of(former).region(), former.offset, &work.new_guard, kWordBytes));
     work.add(write(work.home, region_of(work.slot), work.slot.offset + kWordBytes,
                    &work.new_slot.word, kWordBytes));
     work.add(pool_of(former).free({work.home, former.size_class, former.offset}));
@@ -322,7 +314,6 @@ void State::build_out_of_place(Work& work) noexcept {
     work.add(write(work.home, region_of(work.last_link), work.last_link.offset, &work.new_link,
                    kWordBytes));
   }
-  if (late) work.add(entry);
   if (!work.present) work.add(fetch_add(work.home, index.id(), kKeysAt, 1, nullptr));
   const std::uint64_t former_bytes = work.present ? work.head.value_bytes : 0;
   if (work.value_bytes != former_bytes)
@@ -341,8 +332,7 @@ void State::build_erase(Work& work) noexcept {
   work.next_version = head.version;
   work.out.reserve(kEntryHeadBytes);
   std::memcpy(work.out.data(), &head, sizeof head);
-  if (!is_injected(FaultInjection::dead_is_not_marked))
-    work.add(write(work.home, pool.region(), former.offset, &work.new_guard, kWordBytes));
+  work.add(write(work.home, pool.region(), former.offset, &work.new_guard, kWordBytes));
   work.add(write(work.home, region_of(work.slot), work.slot.offset, &work.new_slot, kSlotBytes));
   work.add(pool.free({work.home, former.size_class, former.offset}));
   work.add(fetch_add(work.home, index.id(), kKeysAt, UINT64_MAX, nullptr));

@@ -6,7 +6,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -51,7 +50,7 @@ bool State::begin_copy(StoreOperation& op) noexcept {
     release_record(work);
     return leave(op, Status::refused);
   }
-  if (!second || is_injected(FaultInjection::change_is_not_copied)) return commit(op);
+  if (!second) return commit(op);
   if (idle_copies.empty()) {
     copy_operations.push_back(std::make_unique<StoreOperation>(*store));
     idle_copies.push_back(copy_operations.back().get());
@@ -281,7 +280,7 @@ bool Copies::waits_for_prepared() {
         prepared_.push_back({number, lock});
   has_looked_at_locks_ = true;
   std::erase_if(prepared_, [&](const Held& held) { return lock_of(held.number) != held.lock; });
-  return !prepared_.empty() && !is_injected(FaultInjection::home_opens_at_once);
+  return !prepared_.empty();
 }
 
 /// Of each key that this home holds first; a change that happens meanwhile makes its own. One key

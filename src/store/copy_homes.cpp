@@ -4,7 +4,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// The homes of a key, in a store with two copies (docs/store.md, "Two copies"): the members of
@@ -212,7 +211,7 @@ Status State::find_homes(Rank home, std::uint64_t position) noexcept {
 bool State::is_open(Rank rank) const noexcept {
   const std::uint64_t opened =
       rank == fabric.rank() && copies != nullptr ? copies->opened() : homes[rank].opened;
-  return opened >= progress.generation() || is_injected(FaultInjection::home_opens_at_once);
+  return opened >= progress.generation();
 }
 
 /// A member whose place has keys of those that are gone behind it, or has got a dead home's keys

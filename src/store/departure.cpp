@@ -6,7 +6,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 #include "store/steps.hpp"
 
@@ -360,14 +359,13 @@ bool Departure::move() {
 /// happens here.
 void Departure::raise_all() {
   const Rank own = state_.fabric.rank();
-  const bool too_much = is_injected(FaultInjection::covers_too_much);
-  const std::uint64_t end = too_much ? kAllPositions : move_.end();
+  const std::uint64_t end = move_.end();
   raises_.begin();
   std::vector<Rank> gainers{to_};
   if (const Rank at = state_.place_of(to_, position_); at != to_) gainers.push_back(at);
   for (const Rank at : gainers)
     for (Rank home = 0; home < state_.members; ++home) {
-      const std::uint64_t has = home == own || too_much ? kAllPositions : state_.own_gained(home);
+      const std::uint64_t has = home == own ? kAllPositions : state_.own_gained(home);
       // This chain may have none of that home's keys, and the rest of them may be there already.
       if (home == at || has <= position_) continue;
       raises_.add({.at = at,

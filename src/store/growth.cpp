@@ -7,7 +7,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -196,8 +195,7 @@ void Growth::split() {
   // A chain whose keys are at another home, or whose second copies are: both parts say so.
   const std::uint64_t before = memory::load(word_at(main + kDepthAt));
   std::uint64_t split_depth = depth + 1;
-  if (departed_depth::is(before) && !is_injected(FaultInjection::split_forgets_departure))
-    split_depth = (before & ~std::uint64_t{UINT32_MAX}) | (depth + 1);
+  if (departed_depth::is(before)) split_depth = (before & ~std::uint64_t{UINT32_MAX}) | (depth + 1);
   if (shed_depth::is(before))
     split_depth = shed_depth::make(shed_depth::mover(before), shed_depth::below(before), depth + 1);
   memory::store(word_at(upper + kDepthAt), split_depth);

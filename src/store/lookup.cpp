@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/room.hpp"
 #include "store/state.hpp"
 
@@ -90,8 +89,7 @@ bool State::bucket_read(StoreOperation& op) noexcept {
     if (departed_depth::is(work.header.depth) &&
         (is_copy(work.kind) || work.kind == Kind::hold_copy))
       work.header.depth = departed_depth::depth(work.header.depth);
-    if (work.header.depth != 0 && has_left(work, work.header.depth) &&
-        !is_injected(FaultInjection::moved_key_is_not_followed))
+    if (work.header.depth != 0 && has_left(work, work.header.depth))
       return go_to(op, work.header.depth);
     if (work.kind == Kind::take_chain) return end(op, Status::ok);
     if (work.kind == Kind::raise_copy) {
@@ -204,10 +202,8 @@ bool State::entry_read(StoreOperation& op) noexcept {
   const EntryHead head = head_of(work.in.data());
   const bool same = slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(place.word);
   const EntryState state = state_of(head.guard);
-  const bool trusted = is_injected(FaultInjection::location_is_trusted) && work.from_cache;
   if (same && state == EntryState::dead && !work.from_cache) return next_candidate(op);
-  if (!trusted && (!same || state != EntryState::live))
-    return work.locked ? next_candidate(op) : look_again(op);
+  if (!same || state != EntryState::live) return work.locked ? next_candidate(op) : look_again(op);
   if (!is_sound(head) || entry_bytes(head) > block_bytes(location))
     return work.locked ? next_candidate(op) : look_again(op);
   if (entry_bytes(head) > work.read_bytes && (!work.locked || needs_value(work.kind))) {
@@ -215,14 +211,13 @@ bool State::entry_read(StoreOperation& op) noexcept {
     work.stage = Stage::entry;
     return true;
   }
-  if (!work.locked && checksum_of(work.in.data(), head, location) != head.checksum &&
-      !is_injected(FaultInjection::checksum_is_not_checked) && !trusted)
+  if (!work.locked && checksum_of(work.in.data(), head, location) != head.checksum)
     return look_again(op);
   const bool is_key =
       work.kind == Kind::drop_stray ||
       (head.key_bytes == work.key_bytes &&
        std::memcmp(work.in.data() + kEntryHeadBytes, work.key.data(), work.key_bytes) == 0);
-  if (!is_key && !trusted) return next_candidate(op);
+  if (!is_key) return next_candidate(op);
   work.head = head;
   work.slot = place;
   return is_found(op);
@@ -259,7 +254,6 @@ bool State::is_absent(StoreOperation& op) noexcept {
   // from all slots after a version that has not changed since (STO-7).
   if (work.kind == Kind::read)
     return work.former_version != work.chain_version ? look_again(op) : end(op, Status::ok);
-  if (is_injected(FaultInjection::absence_is_not_checked)) return end(op, Status::ok);
   work.stage = Stage::check;
   return true;
 }

@@ -2,7 +2,6 @@
 #include <array>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// A call on a store, step by step: the part that all kinds share.
@@ -298,7 +297,6 @@ void State::clean_up(StoreOperation& op) noexcept {
   release_record(work);
   if (!in_commit || work.posted == 0) cancel_blocks(work);
   if (fault(work.home) != Status::ok || !(work.locked || stage == Stage::locked)) return;
-  if (is_injected(FaultInjection::given_up_lock_stays)) return;
   mends.push_back({work.home, work.main.at(kLockAt), work.lock_word});
   look_again_soon();
 }

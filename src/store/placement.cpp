@@ -5,7 +5,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -236,8 +235,7 @@ bool State::has_moved_keys(const TransactionWork& work) const noexcept {
 /// With two copies, they may have become others while the locks were taken.
 bool State::has_other_homes(const TransactionWork& work) const noexcept {
   return has_copies() && std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
-           if (write->first != nullptr || is_injected(FaultInjection::change_is_not_copied))
-             return false;
+           if (write->first != nullptr) return false;
            const KeyHomes now =
                homes_of(home_of(write->hash), IndexShape::position_of(write->hash));
            const std::optional<Rank> copy =
@@ -271,8 +269,7 @@ State::Dropped State::drop_entries(std::byte* main, std::optional<std::uint64_t>
       std::byte* const entry = own_entry(location);
       if (entry == nullptr) continue;
       const std::uint64_t guard = memory::load(word_at(entry));
-      if (!is_injected(FaultInjection::departed_entry_stays_live))
-        memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
+      memory::store(word_at(entry), guard_of(incarnation_of(guard), EntryState::moved));
       const std::uint64_t lengths = memory::load(word_at(entry + offsetof(EntryHead, value_bytes)));
       ++dropped.keys;
       dropped.bytes += lengths & UINT32_MAX;
@@ -284,8 +281,7 @@ State::Dropped State::drop_entries(std::byte* main, std::optional<std::uint64_t>
     memory::store(word_at(slot + kWordBytes), 0);
     memory::store(word_at(slot), 0);
   }
-  if (!is_injected(FaultInjection::departed_entry_stays_live))
-    for (const Location& location : places_freed) free_later(location);
+  for (const Location& location : places_freed) free_later(location);
   return dropped;
 }
 

@@ -3,7 +3,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -24,7 +23,6 @@ void State::members_changed() {
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
     const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
     if (lock == 0 || !progress.is_gone(lock_word::owner_of(lock))) continue;
-    if (is_injected(FaultInjection::dead_lock_stays)) continue;
     const Fate fate = fate_of(lock);
     if (fate == Fate::unknown) continue;  // for now
     if (fate == Fate::done) redo_transaction(lock, main_header(fabric.rank(), number));

@@ -5,7 +5,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -92,7 +91,6 @@ Status Rescue::look() {
   const State::Home& own = state_.homes[state_.fabric.rank()];
   parts_.clear();
   raises_.begin();
-  if (is_injected(FaultInjection::rescue_is_left_out)) return Status::ok;
   std::vector<std::uint64_t> bounds;
   while (bounds != state_.bounds()) {  // there are more of them when more is known
     bounds = state_.bounds();

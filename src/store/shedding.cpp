@@ -4,7 +4,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 #include "store/steps.hpp"
 
@@ -105,8 +104,6 @@ bool Shedding::ready() {
   if (groups_in_ != state_.progress.generation()) {
     groups_in_ = state_.progress.generation();
     groups_ = state_.groups_served({.mover = mover_, .to = 0, .is_shed = true});
-    if (is_injected(FaultInjection::shed_chain_is_not_copied))
-      for (KeyGroup& group : groups_) group.now = group.then;
   }
   const bool has_no_home = std::ranges::any_of(groups_, [&](const KeyGroup& group) {
     return group.now.second == mover_ && !group.then.second;

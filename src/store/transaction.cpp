@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// Transactions: the calls, and a commit up to the point at which it is known that it may happen.
@@ -259,7 +258,7 @@ bool State::gets_ended(TransactionWork& work) noexcept {
     write.copy = nullptr;
     add_to_order(work, write);
     const std::optional<Rank> second = second_home_of(write.hash);
-    if (!second || is_injected(FaultInjection::change_is_not_copied)) continue;
+    if (!second) continue;
     write.copy = &copy_of(work, write);
     write.copy->home = *second;
     add_to_order(work, *write.copy);
@@ -365,7 +364,7 @@ bool State::validate(TransactionWork& work) noexcept {
   for (; work.posted < work.used_reads; ++work.posted) {
     TransactionRead& one = *work.reads[work.posted];
     one.to_validate = false;
-    if (one.is_own || is_injected(FaultInjection::transaction_is_not_validated)) continue;
+    if (one.is_own) continue;
     const Work& read_work = *one.operation->work_;
     const auto held = std::find_if(work.chains.begin(), work.chains.end(), [&](const auto& chain) {
       return chain.home == read_work.home && chain.main.encoded() == read_work.main.encoded();

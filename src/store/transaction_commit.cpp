@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// A commit that may happen: the new entries and a record at each home, then the mark in the record
@@ -268,14 +267,11 @@ void State::build_share(TransactionWork& work, TransactionShare& share, std::siz
   head.checksum = checksum_of(head, share.record.data());
   std::memcpy(share.record.data(), &head, sizeof head);
   share.record_bytes = sizeof head + head.items * sizeof(TransactionItem);
-  if (!is_injected(FaultInjection::transaction_record_is_left_out)) {
-    share.prepare.push_back(write(share.home, redo.id(), at + kWordBytes,
-                                  share.record.data() + kWordBytes,
-                                  share.record_bytes - kWordBytes));
-    share.prepare.push_back(write(share.home, redo.id(), at,
-                                  is_alone ? &share.committed_word : &share.prepared_word,
-                                  kWordBytes));
-  }
+  share.prepare.push_back(write(share.home, redo.id(), at + kWordBytes,
+                                share.record.data() + kWordBytes, share.record_bytes - kWordBytes));
+  share.prepare.push_back(write(share.home, redo.id(), at,
+                                is_alone ? &share.committed_word : &share.prepared_word,
+                                kWordBytes));
   if (is_alone) {
     share.prepare.insert(share.prepare.end(), share.apply.begin(), share.apply.end());
     share.apply.clear();

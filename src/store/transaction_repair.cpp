@@ -3,7 +3,6 @@
 
 #include <dunlin/fabric/memory.hpp>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// STO-8. Completes or undoes a transaction whose writer is gone: each home that finds its lock
@@ -43,8 +42,7 @@ State::Fate State::fate_of(std::uint64_t lock) {
   std::memcpy(&head, record.data(), sizeof head);
   if (head.state == state_word(lock_word::serial_of(lock), TransactionState::committed))
     return Fate::done;
-  if (head.homes <= 1 || is_injected(FaultInjection::transaction_asks_nobody))
-    return Fate::not_done;
+  if (head.homes <= 1) return Fate::not_done;
   auto inquiry = std::make_unique<TransactionInquiry>();
   inquiry->lock = lock;
   inquiry->record = *number;

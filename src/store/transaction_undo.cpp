@@ -3,7 +3,6 @@
 #include <deque>
 #include <utility>
 
-#include "fault_injection.hpp"
 #include "store/state.hpp"
 
 /// Transactions that are not committed, and those whose callers have given them up.
@@ -37,8 +36,7 @@ void State::give_locks_back(TransactionWork& work) noexcept {
     const Work& held = *op.work_;
     if (!op.finished()) {
       op.abandon();  // gives back what it has
-    } else if (op.status() == Status::ok && fault(held.home) == Status::ok &&
-               !is_injected(FaultInjection::given_up_lock_stays)) {
+    } else if (op.status() == Status::ok && fault(held.home) == Status::ok) {
       mends.push_back({held.home, held.main.at(kLockAt), work.lock_word});
       look_again_soon();
     }

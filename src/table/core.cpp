@@ -7,7 +7,6 @@
 
 #include "assert.hpp"
 #include "fabric/hash.hpp"
-#include "fault_injection.hpp"
 #include "table/counters.hpp"
 #include "table/outbox.hpp"
 #include "table/puller.hpp"
@@ -313,8 +312,7 @@ void TableCore::freeze(std::size_t row) {
   auto at = reinterpret_cast<std::uintptr_t>(frozen_[row].data());
   std::byte* to = frozen_[row].data() + (round_up(at, kCacheLineBytes) - at);
   initial_(to);
-  if (!is_injected(FaultInjection::frozen_row_is_emptied))
-    row_copy::copy_row(layout_, to, rows_[row]);
+  row_copy::copy_row(layout_, to, rows_[row]);
   rows_[row] = to;
   unfrozen_ = nullptr;
 }
