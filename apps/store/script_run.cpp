@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <vector>
 
 #include <lua.hpp>
@@ -83,6 +84,11 @@ void open_libraries(lua_State* lua) {
   remove_all(lua, {"dump", "find", "gmatch", "gsub", "match", "pack", "packsize", "rep", "unpack"});
   lua_pop(lua, 1);
   luaL_requiref(lua, LUA_MATHLIBNAME, luaopen_math, 1);
+  // Lua itself begins with the second of the clock, so that scripts of one second draw the same.
+  static std::mt19937_64 seeds{std::random_device{}()};
+  lua_getfield(lua, -1, "randomseed");
+  lua_pushinteger(lua, static_cast<lua_Integer>(seeds()));
+  lua_call(lua, 1, 0);
   lua_pop(lua, 1);
 }
 

@@ -96,6 +96,13 @@ TEST_F(RedisScript, RepliesAsRedisConvertsItsValues) {
   EXPECT_EQ(eval("return redis.pcall('hget', KEYS[1], 'f')['err'] ~= nil", {"a"}), ":1\r\n");
 }
 
+TEST_F(RedisScript, DrawsOtherNumbersEachTime) {
+  const std::string draw = "return tostring(math.random())";
+  EXPECT_NE(eval(draw), eval(draw));
+  const std::string seeded = "math.randomseed(10) return tostring(math.random())";
+  EXPECT_EQ(eval(seeded), eval(seeded));
+}
+
 TEST_F(RedisScript, ChangesNothingIfItFails) {
   EXPECT_TRUE(contains(eval("redis.call('set', KEYS[1], 1) error('no')", {"a"}), "-ERR "));
   EXPECT_TRUE(contains(
