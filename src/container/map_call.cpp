@@ -214,17 +214,17 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
       if (sight == Sight::wait || sight == Sight::other) continue;
     }
     const std::uint64_t seen = at.word ? *at.word : word_at(slot);
-    const auto claimed =
-        claim_word(one.call, sight, one.promise, seen, one.serial, one.fingerprint);
+    const std::uint64_t claimed =
+        claim_word(one.call, sight, one.promise, seen, {self, one.serial, one.fingerprint});
     one.found = sight == Sight::present;
-    if (sight != Sight::vacant || !claimed)
+    if (sight != Sight::vacant || claimed == 0)
       load.note(at.level, at.probed > 0, sight != Sight::vacant);
-    if (!claimed) {
+    if (claimed == 0) {
       if (one.found) decode(shape, slot, spec.key_bytes, spec.value_bytes, one.value());
       co_return sight == Sight::half ? Status::half_written : Status::ok;
     }
     if (needs_former(one.call)) use_former(one, slot);
-    const Status status = co_await change(one, at, seen, *claimed);
+    const Status status = co_await change(one, at, seen, claimed);
     if (status != Status::busy) co_return status;
     if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
   }

@@ -44,9 +44,8 @@ MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t has
   if (room.status == Status::full || room.status == Status::no_memory) return room.status;
   if (!room.offered) return MapApplied::again();
   std::memcpy(image.data(), &room.offered->word, sizeof room.offered->word);
-  return local_act(call, promise, Sight::vacant,
-                   own(table(room.offered->level), room.offered->slot), fingerprint_of(hash),
-                   payload);
+  return act(call, promise, Sight::vacant, own(table(room.offered->level), room.offered->slot),
+             fingerprint_of(hash), payload);
 }
 
 /// The peer may have sent any number.

@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -177,6 +178,13 @@ TEST_P(Maps, InsertsManyAndFindsThem) {
   }
   EXPECT_TRUE(found[1000].ok());
   EXPECT_FALSE(found[1000].found());
+  for (auto& element : elements) element.second += 5;
+  EXPECT_EQ(map.assign_many(elements), Status::ok);
+  keys.resize(500);
+  EXPECT_EQ(map.erase_many(keys), Status::ok);
+  std::map<std::uint64_t, std::uint64_t> left;
+  map.for_each_local([&](std::uint64_t key, std::uint64_t value) { left[key] = value; });
+  EXPECT_EQ((std::map<std::uint64_t, std::uint64_t>(elements.begin() + 500, elements.end())), left);
 }
 
 TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {

@@ -151,16 +151,22 @@ class HashMap {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  // The next two have many calls under way at once, and wait; where memory is mapped, the cache
+  // The next four have many calls under way at once, and wait; where memory is mapped, the cache
   // misses of many calls pass at once. They return the first error, or ok; the others are done in
-  // any case.
+  // any case. Calls on one key may take effect in any order.
   remote::Status insert_many(std::span<const std::pair<K, V>> elements,
                              Promise promise = Promise::both, Style style = Style::automatic) {
+    return write_many(container::MapCall::insert, elements, promise, style);
+  }
+  remote::Status assign_many(std::span<const std::pair<K, V>> elements,
+                             Promise promise = Promise::both, Style style = Style::automatic) {
+    return write_many(container::MapCall::assign, elements, promise, style);
+  }
+  remote::Status erase_many(std::span<const K> keys, Promise promise = Promise::both,
+                            Style style = Style::automatic) {
     return many(
-        elements.size(), [&](std::size_t i) -> const K& { return elements[i].first; },
-        [&](std::size_t i) {
-          return insert(elements[i].first, elements[i].second, promise, style);
-        },
+        keys.size(), [&](std::size_t i) -> const K& { return keys[i]; },
+        [&](std::size_t i) { return erase(keys[i], promise, style); },
         [](std::size_t, const Found<V>&) {});
   }
   /// `found[i]` is how the find of `keys[i]` ends. Requires as many of both.
@@ -224,6 +230,15 @@ class HashMap {
   static constexpr std::size_t kManyAtOnce = 32;  // calls under way
   static constexpr std::size_t kAhead = 16;       // keys whose memory is asked for
 
+  remote::Status write_many(container::MapCall call, std::span<const std::pair<K, V>> elements,
+                            Promise promise, Style style) {
+    return many(
+        elements.size(), [&](std::size_t i) -> const K& { return elements[i].first; },
+        [&](std::size_t i) {
+          return begun(call, elements[i].first, &elements[i].second, promise, style);
+        },
+        [](std::size_t, const Found<V>&) {});
+  }
   template <class KeyOf, class Begin, class End>
   remote::Status many(std::size_t count, const KeyOf& key_of, const Begin& begin, const End& end) {
     struct UnfinishedCall {
