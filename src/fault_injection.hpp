@@ -115,7 +115,9 @@ enum class FaultInjection : std::uint8_t {
   full_table_is_passed_over,
   dead_claim_in_added_table_stays,
   reused_block_is_taken,
-  given_up_block_stays
+  given_up_block_stays,
+  packed_change_is_mended,
+  erased_packed_slot_is_offered
 };
 
 #ifdef DUNLIN_FAULT_INJECTION

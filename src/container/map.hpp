@@ -104,6 +104,7 @@ struct Probe {
   std::uint32_t probed = 0;           // slots of the table that belong to other keys
   std::optional<std::uint64_t> word;  // the slot's, if the call knows it without a look
   bool is_offered = false;            // by the home (CON-M5)
+  bool is_keys = false;               // the slot is the key's and stays so (CON-K3)
   std::uint32_t restarts = 0;
 };
 
@@ -159,7 +160,15 @@ struct MapState final : Served {
   Protocol<Status> change(MapRequest& one, Probe& at, std::uint64_t seen, std::uint64_t claimed);
   /// What the slots in the window mean; `at` goes on to the first one that matters.
   [[nodiscard]] Sight look(const MapRequest& one, Probe& at, std::uint32_t slots,
-                           const std::byte*& image) const noexcept;
+                           std::byte*& image) const noexcept;
+  [[nodiscard]] std::uint64_t claim_of(const MapRequest& one, Sight sight,
+                                       std::uint64_t seen) const noexcept;
+  /// Whether a slot with this word of a claim is still to be written.
+  [[nodiscard]] bool is_unpublished(std::uint64_t claim) const noexcept {
+    return spec.packed ? PackedSlot::is_unpublished(claim) : SmallMapSlot::is_unpublished(claim);
+  }
+  /// The image of a slot that has been claimed, published.
+  void encode_slot(const std::byte* payload, std::uint64_t claim, std::byte* slot) const noexcept;
   void use_former(MapRequest& one, const std::byte* slot) const noexcept;
   [[nodiscard]] std::uint32_t slots_to_read(const MapRequest& one, const Probe& at) const noexcept;
   [[nodiscard]] Style style_of(const MapRequest& one) noexcept;
@@ -229,10 +238,15 @@ struct MapState final : Served {
   /// Does what the call does at the slot where its search has ended, whose image is `image`.
   [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                std::uint16_t fingerprint, std::byte* payload) noexcept;
+  /// The same, of a slot with that word, which has no element.
+  [[nodiscard]] MapApplied act_on_vacant(MapCall call, Promise promise, std::uint64_t seen,
+                                         std::byte* slot, std::uint16_t fingerprint,
+                                         std::byte* payload) noexcept;
   /// The same, of a slot in registers.
-  [[nodiscard]] MapApplied act_small(MapCall call, Promise promise, Sight sight,
-                                     const SmallMapSlot& seen, std::byte* slot,
-                                     std::uint16_t fingerprint, std::byte* payload) noexcept;
+  template <class View>
+  [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, const View& seen,
+                               std::byte* slot, std::uint16_t fingerprint,
+                               std::byte* payload) noexcept;
   void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;
   [[nodiscard]] MapApplied exchange_local(std::byte* slot, std::uint64_t claim,
                                           std::byte* payload) noexcept;
@@ -256,8 +270,14 @@ struct MapState final : Served {
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
     return kCacheLineBytes + std::uint64_t{slot} * shape.slot_bytes;
   }
+  [[nodiscard]] std::uint64_t offset_of_word(std::uint32_t slot) const noexcept {
+    return offset_of(slot) + word_offset(shape);
+  }
   [[nodiscard]] std::byte* own(const MapTable& of, std::uint32_t slot) const noexcept {
     return of.site.memory() + offset_of(slot);
+  }
+  [[nodiscard]] std::uint64_t own_word(const MapTable& of, std::uint32_t slot) const noexcept {
+    return memory::load(word_of_slot(own(of, slot) + word_offset(shape), 0));
   }
   /// The word `from` at that place becomes `to`, when the fabric takes it.
   struct Mend {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -25,9 +26,8 @@ bool MapState::writes_directly(Promise promise) const noexcept {
 namespace {
 
 /// Under Promise::local no other changes the word.
-[[gnu::always_inline]] inline bool replace(std::byte* slot, std::uint64_t from, std::uint64_t to,
-                                           Promise promise) noexcept {
-  std::uint64_t& word = word_of_slot(slot, 0);
+[[gnu::always_inline]] inline bool replace(std::uint64_t& word, std::uint64_t from,
+                                           std::uint64_t to, Promise promise) noexcept {
   if (promise != Promise::local) return memory::compare_swap(&word, from, to) == from;
   memory::store(word, to);
   return true;
@@ -40,23 +40,28 @@ constexpr Promise claimed_for(Promise promise) noexcept {
 
 // --- how slots are read --------------------------------------------------------------------------
 
-/// Slots of half a line with keys of 8 bytes, the commonest.
+/// Slots with keys of 8 bytes, the commonest.
+template <class View>
 struct InRegisters {
   [[gnu::always_inline]] Sight look(MapState&, MapCall call, std::uint16_t fingerprint,
                                     const std::byte* key, const std::byte* slot) noexcept {
-    seen = {fetch_small(slot)};
-    return sight_of(seen, call, fingerprint, key);
+    seen = View::fetch(slot);
+    return sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
   }
   [[gnu::always_inline]] MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight,
                                         std::byte* slot, std::uint16_t fingerprint,
                                         std::byte* payload) const noexcept {
-    return map.act_small(call, promise, sight, seen, slot, fingerprint, payload);
+    return map.act(call, promise, sight, seen, slot, fingerprint, payload);
   }
-  SmallMapSlot seen;
+  /// Whether a lost compare-and-swap is a reason to look at the slot again, and not at all of it:
+  /// in a packed map no call changes a slot for longer than that.
+  static constexpr bool kLooksAgain = std::is_same_v<View, PackedSlot>;
+  View seen;
 };
 
 /// Any slots.
 struct AsImages {
+  static constexpr bool kLooksAgain = false;
   Sight look(MapState& map, MapCall call, std::uint16_t fingerprint, const std::byte* key,
              const std::byte* slot) noexcept {
     const std::uint64_t seen = memory::load(word_of_slot(slot, 0));
@@ -78,7 +83,7 @@ struct AsImages {
 
 Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
                       const std::byte* slot) const noexcept {
-  return sight_of(SlotImage{shape, spec.key_bytes, slot}, call, fingerprint, key);
+  return sight_of(SlotImage{shape, slot}, call, fingerprint, key, spec.key_bytes);
 }
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -125,15 +130,21 @@ MapApplied MapState::at_once(std::uint64_t hash, MapCall call, Promise promise, 
 
 MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
                            std::byte* payload) noexcept {
-  if (is_small) return search<InRegisters, false>(home, hash, call, promise, payload);
+  if (is_small) return search<InRegisters<SmallMapSlot>, false>(home, hash, call, promise, payload);
+  if (spec.packed)
+    return search<InRegisters<PackedSlot>, false>(home, hash, call, promise, payload);
   return search<AsImages, false>(home, hash, call, promise, payload);
 }
 
-/// A find needs fewer registers, and leaves the estimate of the load to the other calls.
+/// A find in registers is a function of its own: it needs few of them, and leaves the estimate of the
+/// load to other calls.
 MapApplied MapState::local_find(Rank home, std::uint64_t hash, std::byte* payload) noexcept {
   constexpr MapCall kCall = MapCall::find;
-  if (is_small) return search<InRegisters, true>(home, hash, kCall, Promise::both, payload);
-  return search<AsImages, true>(home, hash, kCall, Promise::both, payload);
+  if (is_small)
+    return search<InRegisters<SmallMapSlot>, true>(home, hash, kCall, Promise::both, payload);
+  if (spec.packed)
+    return search<InRegisters<PackedSlot>, true>(home, hash, kCall, Promise::both, payload);
+  return search<AsImages, false>(home, hash, kCall, Promise::both, payload);
 }
 
 template <class Form, bool kFinds>
@@ -146,17 +157,20 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
     std::byte* const memory = mapped(*of, home);
     if (memory == nullptr) return MapApplied::again();
     std::uint32_t slot = of->first_slot(hash);
-    for (std::uint32_t probed = 0; probed < of->window; ++probed) {
+    for (std::uint32_t probed = 0; probed < of->window;) {
       std::byte* const at = memory + offset_of(slot);
       Form form;
       const Sight sight = form.look(*this, call, fingerprint, payload, at);
       if (sight == Sight::wait) return MapApplied::again();
-      if (sight != Sight::other) {
-        if (!kFinds && (home == self || hash % kNotedOf == 0))
-          load.note(level - 1, probed > 0, sight != Sight::vacant);
-        return form.act(*this, call, promise, sight, at, fingerprint, payload);
+      if (sight == Sight::other) {
+        ++probed;
+        slot = slot + 1 < of->slots ? slot + 1 : 0;
+        continue;
       }
-      slot = slot + 1 < of->slots ? slot + 1 : 0;
+      if (!kFinds && (home == self || hash % kNotedOf == 0))
+        load.note(level - 1, probed > 0, sight != Sight::vacant);
+      const MapApplied applied = form.act(*this, call, promise, sight, at, fingerprint, payload);
+      if (!applied.is_again() || !Form::kLooksAgain) return applied;
     }
     MapApplied ended = MapApplied::again();
     if (!goes_on(home, level, hash, call, promise, payload, ended)) return ended;
@@ -179,34 +193,26 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
   return level < known[home] && level < tables();
 }
 
-[[gnu::always_inline]] inline MapApplied MapState::act_small(MapCall call, Promise promise,
-                                                             Sight sight, const SmallMapSlot& seen,
-                                                             std::byte* slot,
-                                                             std::uint16_t fingerprint,
-                                                             std::byte* payload) noexcept {
+template <class View>
+[[gnu::always_inline]] inline MapApplied MapState::act(MapCall call, Promise promise, Sight sight,
+                                                       const View& seen, std::byte* slot,
+                                                       std::uint16_t fingerprint,
+                                                       std::byte* payload) noexcept {
   std::byte* const value = payload + spec.key_bytes;
-  const bool found = sight == Sight::present;
-  const std::uint64_t claim =
-      claim_word(call, sight, claimed_for(promise), seen.word, {self, serial, fingerprint});
+  const bool found = sight == Sight::present, adds = call == MapCall::add && found;
+  std::uint64_t written = takes_slot(call) ? value_at(value, spec.value_bytes) : 0;
+  if (adds) written += seen.value();  // a claim keeps it as it was
+  if (spec.value_bytes == sizeof(std::uint32_t)) written &= UINT32_MAX;
+  const std::uint64_t claim = View::claim(call, sight, claimed_for(promise), seen.word,
+                                          {self, serial, fingerprint}, written);
   if (claim == 0) {
     if (found) put_value(value, seen.value(), spec.value_bytes);
     return {sight == Sight::half ? Status::half_written : Status::ok, found};
   }
   ++serial;
-  if (!replace(slot, seen.word, claim, promise)) return MapApplied::again();
-  if (word::state_of(claim) == word::erased) return {Status::ok, found};
-  std::uint64_t written = value_at(value, spec.value_bytes);
-  if (call == MapCall::add && found) {  // the claim has kept the former value as it was
-    put_value(value, written + seen.value(), spec.value_bytes);
-    written = value_at(value, spec.value_bytes);
-  }
-  const std::uint64_t ready = word::with_state(claim, word::ready);
-  memory::store(word_of_slot(slot, 1), word_at(payload));
-  memory::store(word_of_slot(slot, 2), written);
-  memory::store(word_of_slot(slot, 3), ready);
-  // A slot that was claimed as ready has its word already, and is whole with its last stamp:
-  // another call may have claimed it by then.
-  if (claim != ready) memory::store(word_of_slot(slot, 0), ready);
+  if (!replace(View::word_of(slot), seen.word, claim, promise)) return MapApplied::again();
+  if (adds) put_value(value, written, spec.value_bytes);
+  if (View::is_unpublished(claim)) View::publish(slot, word_at(payload), written, claim);
   return {Status::ok, found};
 }
 
@@ -224,7 +230,7 @@ MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* 
     return {sight == Sight::half ? Status::half_written : Status::ok, found};
   }
   ++serial;
-  if (!replace(slot, seen, claim, promise)) return MapApplied::again();
+  if (!replace(word_of_slot(slot, 0), seen, claim, promise)) return MapApplied::again();
   if (word::state_of(claim) == word::erased) {
     if (found && call == MapCall::take) read_value();
     return {Status::ok, found};
@@ -239,8 +245,17 @@ MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* 
   return {Status::ok, found};
 }
 
-/// A slot that was claimed as ready has its word already, and is whole with its last stamp: another
-/// call may have claimed it by then.
+MapApplied MapState::act_on_vacant(MapCall call, Promise promise, std::uint64_t seen,
+                                   std::byte* slot, std::uint16_t fingerprint,
+                                   std::byte* payload) noexcept {
+  if (spec.packed)
+    return act(call, promise, Sight::vacant, PackedSlot{.key = 0, .word = seen}, slot, fingerprint,
+               payload);
+  std::memcpy(image.data(), &seen, sizeof seen);
+  return act(call, promise, Sight::vacant, slot, fingerprint, payload);
+}
+
+/// As SmallMapSlot::publish().
 void MapState::publish_local(std::byte* slot, std::uint64_t claim,
                              const std::byte* payload) noexcept {
   const std::uint64_t ready = word::with_state(claim, word::ready);

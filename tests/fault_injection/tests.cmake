@@ -155,7 +155,7 @@ if(NOT DUNLIN_SANITIZE)
   # Those of containers (tests/container/*seeds_test.cpp, scan_test.cpp and check_test.cpp): each is found.
   add_executable(containers_with_fault fault_injection/command/containers.cpp container/seeds_test.cpp
                  container/pooled_seeds_test.cpp container/aggregator_seeds_test.cpp container/scan_test.cpp
-                 container/check_test.cpp)
+                 container/check_test.cpp container/packed_test.cpp)
   target_compile_definitions(containers_with_fault PRIVATE DUNLIN_FAULT_INJECTION)
   target_include_directories(containers_with_fault PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(containers_with_fault PRIVATE dunlin dunlin_process test_support dunlin_options GTest::gtest)
@@ -180,6 +180,14 @@ if(NOT DUNLIN_SANITIZE)
         COMMAND containers_with_fault ${fault} --gtest_filter=${container_tests_of_${by}})
       set_tests_properties(fault_injection.container.${fault} PROPERTIES PASS_REGULAR_EXPRESSION "CON-[A-Z][0-9]" TIMEOUT 300)
     endforeach()
+  endforeach()
+  # The same code in packed maps, and what is theirs alone.
+  foreach(fault lost_claim_is_used dead_claim_stays given_up_claim_stays word_before_payload packed_change_is_mended
+                erased_packed_slot_is_offered)
+    add_test(NAME fault_injection.container.packed.${fault}
+      COMMAND containers_with_fault ${fault} --gtest_filter=PackedMapsInSimulator.*:On/PackedMaps.*Sim*)
+    set_tests_properties(fault_injection.container.packed.${fault} PROPERTIES
+      PASS_REGULAR_EXPRESSION "CON-[A-Z][0-9]" TIMEOUT 300)
   endforeach()
   set_tests_properties(fault_injection.container.dead_claim_in_added_table_stays PROPERTIES
     ENVIRONMENT "DUNLIN_SEEDS=330 330")  # rare

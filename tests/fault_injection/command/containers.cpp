@@ -30,6 +30,8 @@ constexpr std::array kContainerFaults{
     NamedFault{"dead_claim_in_added_table_stays", FaultInjection::dead_claim_in_added_table_stays},
     NamedFault{"reused_block_is_taken", FaultInjection::reused_block_is_taken},
     NamedFault{"given_up_block_stays", FaultInjection::given_up_block_stays},
+    NamedFault{"packed_change_is_mended", FaultInjection::packed_change_is_mended},
+    NamedFault{"erased_packed_slot_is_offered", FaultInjection::erased_packed_slot_is_offered},
 };
 
 }  // namespace
