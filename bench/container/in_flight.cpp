@@ -64,7 +64,7 @@ Result measure_finds(const RealNetwork& network, const Effort& effort, Promise p
 
 // --- calls that change something -----------------------------------------------------------------
 
-/// 32 elements of a queue can also be one call.
+/// 32 elements can also be one call.
 struct ManyCase {
   CallCase which;
   bool is_bulk;
@@ -72,7 +72,9 @@ struct ManyCase {
 constexpr std::array kCases{ManyCase{{Call::insert, Promise::both}, false},
                             ManyCase{{Call::insert, Promise::writes}, false},
                             ManyCase{{Call::assign, Promise::both}, false},
+                            ManyCase{{Call::assign, Promise::both}, true},
                             ManyCase{{Call::erase, Promise::both}, false},
+                            ManyCase{{Call::erase, Promise::both}, true},
                             ManyCase{{Call::push, Promise::both}, false},
                             ManyCase{{Call::push, Promise::both}, true},
                             ManyCase{{Call::pop, Promise::both}, true}};
@@ -109,8 +111,8 @@ class ManyCaller : public CallTarget {
     }
   }
   void once() {
-    if (is_bulk_) return move_all();
-    if (which_.call == Call::insert) return insert_all();
+    if (is_bulk_ && on_queue(which_.call)) return move_all();
+    if (is_bulk_ || which_.call == Call::insert) return change_all();
     for (std::size_t i = 0; i < kAtOnce; ++i) begin(i);
     remote::wait_all(all_, remote::kForever);
     bool well = true;
@@ -129,11 +131,18 @@ class ManyCaller : public CallTarget {
       begin_map_call(map_, operations_[i], call, key, call == Call::insert ? key : turn(),
                      which_.promise, Style::one_sided);
   }
-  void insert_all() {
+  void change_all() {
     std::array<std::pair<std::uint64_t, std::uint64_t>, kAtOnce> elements;
-    for (auto& [key, value] : elements) key = value = next_key();
-    if (map_.insert_many(elements, which_.promise, Style::one_sided) != remote::Status::ok)
-      throw Error("bench: keys cannot be inserted");
+    std::array<std::uint64_t, kAtOnce> keys;
+    for (std::size_t i = 0; i < kAtOnce; ++i) elements[i] = {keys[i] = next_key(), turn()};
+    remote::Status status = remote::Status::ok;
+    if (which_.call == Call::erase)
+      status = map_.erase_many(keys, which_.promise, Style::one_sided);
+    else if (which_.call == Call::assign)
+      status = map_.assign_many(elements, which_.promise, Style::one_sided);
+    else
+      status = map_.insert_many(elements, which_.promise, Style::one_sided);
+    if (status != remote::Status::ok) throw Error("bench: keys cannot be changed");
   }
   void move_all() {
     std::array<std::uint64_t, kAtOnce> elements{};

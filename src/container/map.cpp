@@ -35,6 +35,12 @@ MapSpec checked(MapSpec spec) {
     refuse("it would take more than " + std::to_string(kMaxMapTables) +
            " tables (kMaxMapTables) to grow to " + std::to_string(spec.grow_to) +
            " slots: begin with more slots");
+  if (spec.packed) {
+    if (spec.longest_value != 0) refuse("packed slots have no room for references to a pool");
+    if (spec.key_bytes != kPackedKeyBytes || spec.value_bytes > kMaxPackedValueBytes)
+      refuse("packed slots are for keys of 8 bytes and values of up to 4; its keys have " +
+             std::to_string(spec.key_bytes) + ", its values " + std::to_string(spec.value_bytes));
+  }
   if (spec.longest_value != 0) ValuePool::check(spec);
   // A call that is too long for a message goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
@@ -46,7 +52,7 @@ std::string layout_of(const MapSpec& spec) {
   return "map\nkey " + std::to_string(spec.key_bytes) + "\nvalue " +
          std::to_string(spec.value_bytes) + "\nslots " + std::to_string(spec.slots) +
          "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
-         (spec.checked ? "\nchecked" : "") +
+         (spec.checked ? "\nchecked" : "") + (spec.packed ? "\npacked" : "") +
          (spec.grow_to != 0 ? "\ngrows to " + std::to_string(spec.grow_to) : "") +
          (spec.longest_value == 0 ? ""
                                   : "\nlongest value " + std::to_string(spec.longest_value) +
@@ -55,7 +61,9 @@ std::string layout_of(const MapSpec& spec) {
 
 std::uint32_t window_of(const MapSpec& spec, std::uint32_t level) {
   const std::vector<std::uint32_t> sizes = table_sizes(spec);
-  return level + 1 == sizes.size() ? sizes[level] : std::min(sizes[level], kTableWindow);
+  return level + 1 == sizes.size()
+             ? sizes[level]
+             : std::min(sizes[level], spec.packed ? kPackedTableWindow : kTableWindow);
 }
 
 constexpr CheckedCalls kMapCalls{
@@ -88,7 +96,8 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       self(hub.fabric.rank()),
       members(hub.progress.size()),
       spec(checked(std::move(its_spec))),
-      shape(shape_of(spec.key_bytes + spec.value_bytes)),
+      shape(spec.packed ? packed_shape(spec.key_bytes + spec.value_bytes)
+                        : shape_of(spec.key_bytes + spec.value_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       first(hub, spec, shape, 0, 0),
       sizes(table_sizes(spec)),
@@ -153,8 +162,7 @@ MapUse MapCore::local_use() const noexcept {
     const MapTable& table = state_->table(level);
     use.slots += table.slots;
     for (std::uint32_t slot = 0; slot < table.slots; ++slot) {
-      const auto* at = reinterpret_cast<const std::uint64_t*>(state_->own(table, slot));
-      const auto state = word::state_of(memory::load(*at));
+      const auto state = word::state_of(state_->own_word(table, slot));
       if (state == word::ready) ++use.ready;
       if (state == word::erased) ++use.erased;
       if (state != word::ready && state != word::erased && state != word::empty) ++use.other;
@@ -178,9 +186,11 @@ void MapCore::for_each_local(
       bool whole = false;
       for (int attempts = 0; attempts < kLocalAttempts && !whole; ++attempts) {
         memory::fetch(image.data(), map.own(map.table(level), slot), image.size());
-        if (word::state_of(word_at(image.data())) != word::ready) break;
-        if (!is_whole(map.shape, image.data())) continue;
-        decode(map.shape, image.data(), 0, map.shape.payload_bytes, payload.data());
+        const SlotImage seen{map.shape, image.data()};
+        if (word::state_of(seen.its_word()) != word::ready) break;
+        if (!seen.is_whole()) continue;
+        seen.read_key(map.spec.key_bytes, payload.data());
+        seen.read_value(map.spec.key_bytes, payload.data() + map.spec.key_bytes);
         value = in_slot;
         whole = map.values == nullptr || map.values->resolve(map.self, block, value);
       }
@@ -197,8 +207,7 @@ std::uint64_t MapState::own_slots() const noexcept {
 std::uint64_t MapState::count_piece() noexcept {
   for (std::uint32_t i = 0; i < kCountedAtOnce; ++i) {
     const MapTable& of = table(census.level);
-    const auto* at = reinterpret_cast<const std::uint64_t*>(own(of, census.slot));
-    if (word::state_of(memory::load(*at)) == word::ready) ++census.so_far;
+    if (word::state_of(own_word(of, census.slot)) == word::ready) ++census.so_far;
     if (++census.slot < of.slots) continue;
     census.slot = 0;
     if (++census.level < tables()) continue;
@@ -230,7 +239,7 @@ void MapState::members_changed() {
 
 void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   MapTable& of = table(level);
-  const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(own(of, slot)));
+  const std::uint64_t seen = own_word(of, slot);
   const std::uint64_t owner = word::owner_plus_1(seen);
   if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
   const auto mend = [&](word::State to) {
@@ -244,7 +253,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
       return mend(word::half);
     case word::ready:  // taken as ready, and never written
       memory::fetch(image.data(), own(of, slot), image.size());
-      if (!is_whole(shape, image.data())) mend(word::voided);
+      if (!SlotImage{shape, image.data()}.is_whole()) mend(word::voided);
       return;
     default:
       return;
@@ -257,8 +266,8 @@ std::size_t MapState::poll_part() {
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     std::size_t accepted = 0;
-    const Operation swap = compare_swap(mend.home, mend.table->site.region(), offset_of(mend.slot),
-                                        mend.from, mend.to, nullptr);
+    const Operation swap = compare_swap(mend.home, mend.table->site.region(),
+                                        offset_of_word(mend.slot), mend.from, mend.to, nullptr);
     if (mend.table->site.post(mend.home, std::span(&swap, 1), accepted) == Site::Posted::later)
       break;
     mends.pop_back();

@@ -12,6 +12,7 @@
 #include "container/check.hpp"
 #include "container/hub.hpp"
 #include "container/load_estimate.hpp"
+#include "container/map_slot.hpp"
 #include "container/steps.hpp"
 #include "container/value_pool.hpp"
 
@@ -19,46 +20,6 @@ namespace dunlin::container {
 
 using remote::Protocol;
 using remote::Status;
-
-/// The first word of a map's slot: docs/formats/container.md.
-namespace word {
-enum State : std::uint64_t { empty, reserved, ready, changing, erased, voided, half };
-inline constexpr std::uint64_t kVersion = std::uint64_t{1} << 40;
-
-[[nodiscard]] constexpr State state_of(std::uint64_t w) noexcept {
-  return static_cast<State>(w & 15);
-}
-[[nodiscard]] constexpr std::uint16_t fingerprint_of(std::uint64_t w) noexcept {
-  return static_cast<std::uint16_t>(w >> 4);
-}
-[[nodiscard]] constexpr std::uint64_t owner_plus_1(std::uint64_t w) noexcept {
-  return w >> 20 & 0xfff;
-}
-[[nodiscard]] constexpr std::uint64_t with_state(std::uint64_t w, State state) noexcept {
-  return (w & ~std::uint64_t{15}) | state;
-}
-[[nodiscard]] constexpr std::uint64_t make(std::uint64_t version, std::uint8_t serial, Rank owner,
-                                           std::uint16_t fingerprint, State state) noexcept {
-  return (version & 0xffffff) << 40 | std::uint64_t{serial} << 32 | std::uint64_t{owner + 1} << 20 |
-         std::uint64_t{fingerprint} << 4 | state;
-}
-[[nodiscard]] constexpr std::uint64_t version_of(std::uint64_t w) noexcept { return w >> 40; }
-static_assert(make(1, 7, 2, 0xabcd, ready) == 0x00000107003abcd2, "docs/formats/container.md");
-}  // namespace word
-
-[[nodiscard]] constexpr std::uint16_t fingerprint_of(std::uint64_t hash) noexcept {
-  return static_cast<std::uint16_t>(hash * 0x9e3779b97f4a7c15ULL >> 48);
-}
-
-/// The meaning of a slot for a call that looks for a key.
-enum class Sight : std::uint8_t {
-  vacant,   // the end of the sequence
-  other,    // another key's: look at the next
-  wait,     // another call is about to change it: look again
-  present,  // the key, whole
-  erased,   // the key, without a value
-  half      // the key; its value is half written
-};
 
 /// Slots of each member's part, in a region of their own: the first ones, or some that were added.
 struct MapTable {
@@ -115,7 +76,7 @@ struct MapRequest {
   MapCall call;
   Promise promise;
   Style style;
-  std::uint8_t serial;
+  std::uint32_t serial;
   std::uint16_t fingerprint;
   std::uint32_t key_bytes, value_bytes;
   std::uint64_t hash;
@@ -143,6 +104,7 @@ struct Probe {
   std::uint32_t probed = 0;           // slots of the table that belong to other keys
   std::optional<std::uint64_t> word;  // the slot's, if the call knows it without a look
   bool is_offered = false;            // by the home (CON-M5)
+  bool is_keys = false;               // the slot is the key's and stays so (CON-K3)
   std::uint32_t restarts = 0;
 };
 
@@ -198,7 +160,15 @@ struct MapState final : Served {
   Protocol<Status> change(MapRequest& one, Probe& at, std::uint64_t seen, std::uint64_t claimed);
   /// What the slots in the window mean; `at` goes on to the first one that matters.
   [[nodiscard]] Sight look(const MapRequest& one, Probe& at, std::uint32_t slots,
-                           const std::byte*& image) const noexcept;
+                           std::byte*& image) const noexcept;
+  [[nodiscard]] std::uint64_t claim_of(const MapRequest& one, Sight sight,
+                                       std::uint64_t seen) const noexcept;
+  /// Whether a slot with this word of a claim is still to be written.
+  [[nodiscard]] bool is_unpublished(std::uint64_t claim) const noexcept {
+    return spec.packed ? PackedSlot::is_unpublished(claim) : SmallMapSlot::is_unpublished(claim);
+  }
+  /// The image of a slot that has been claimed, published.
+  void encode_slot(const std::byte* payload, std::uint64_t claim, std::byte* slot) const noexcept;
   void use_former(MapRequest& one, const std::byte* slot) const noexcept;
   [[nodiscard]] std::uint32_t slots_to_read(const MapRequest& one, const Probe& at) const noexcept;
   [[nodiscard]] Style style_of(const MapRequest& one) noexcept;
@@ -242,10 +212,6 @@ struct MapState final : Served {
   // --- what both ways share ----------------------------------------------------------------------
   [[nodiscard]] Sight judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
                             const std::byte* image) const noexcept;
-  /// The word to claim a slot with; nothing if the call needs none.
-  [[nodiscard]] std::optional<std::uint64_t> claim_word(MapCall call, Sight sight, Promise promise,
-                                                        std::uint64_t seen, std::uint8_t serial,
-                                                        std::uint16_t fingerprint) const noexcept;
 
   // --- in mapped memory: map_local.cpp -----------------------------------------------------------
   /// The whole call, if the part is mapped here, and nothing is in its way: the protocol does what
@@ -255,14 +221,32 @@ struct MapState final : Served {
                                    std::byte* payload) noexcept;
   /// Whether a call on another's part may use the memory itself, if that is mapped.
   [[nodiscard]] bool goes_directly(MapCall call, Style style) const noexcept;
-  [[nodiscard]] MapApplied find_small(Rank home, std::uint64_t hash, std::byte* payload) noexcept;
   /// Asks for the memory where a call on that hash will begin.
   void prefetch(std::uint64_t hash) const noexcept;
   [[nodiscard]] std::byte* mapped(const MapTable& of, Rank home) const noexcept;
   [[nodiscard]] MapApplied local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
                                  std::byte* payload) noexcept;
-  [[nodiscard]] MapApplied local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
-                                     std::uint16_t fingerprint, std::byte* payload) noexcept;
+  [[nodiscard]] MapApplied local_find(Rank home, std::uint64_t hash, std::byte* payload) noexcept;
+  /// The way of each call, with slots that are read as `Form` does.
+  template <class Form, bool kFinds>
+  [[nodiscard, gnu::noinline]] MapApplied search(Rank home, std::uint64_t hash, MapCall its_call,
+                                                 Promise promise, std::byte* payload) noexcept;
+  /// Behind the windows of so many tables: whether the search goes on in the next one; if not, how
+  /// the call has ended.
+  [[nodiscard]] bool goes_on(Rank home, std::uint32_t level, std::uint64_t hash, MapCall call,
+                             Promise promise, std::byte* payload, MapApplied& ended) noexcept;
+  /// Does what the call does at the slot where its search has ended, whose image is `image`.
+  [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, std::byte* slot,
+                               std::uint16_t fingerprint, std::byte* payload) noexcept;
+  /// The same, of a slot with that word, which has no element.
+  [[nodiscard]] MapApplied act_on_vacant(MapCall call, Promise promise, std::uint64_t seen,
+                                         std::byte* slot, std::uint16_t fingerprint,
+                                         std::byte* payload) noexcept;
+  /// The same, of a slot in registers.
+  template <class View>
+  [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, const View& seen,
+                               std::byte* slot, std::uint16_t fingerprint,
+                               std::byte* payload) noexcept;
   void publish_local(std::byte* slot, std::uint64_t claim, const std::byte* payload) noexcept;
   [[nodiscard]] MapApplied exchange_local(std::byte* slot, std::uint64_t claim,
                                           std::byte* payload) noexcept;
@@ -286,8 +270,14 @@ struct MapState final : Served {
   [[nodiscard]] std::uint64_t offset_of(std::uint32_t slot) const noexcept {
     return kCacheLineBytes + std::uint64_t{slot} * shape.slot_bytes;
   }
+  [[nodiscard]] std::uint64_t offset_of_word(std::uint32_t slot) const noexcept {
+    return offset_of(slot) + word_offset(shape);
+  }
   [[nodiscard]] std::byte* own(const MapTable& of, std::uint32_t slot) const noexcept {
     return of.site.memory() + offset_of(slot);
+  }
+  [[nodiscard]] std::uint64_t own_word(const MapTable& of, std::uint32_t slot) const noexcept {
+    return memory::load(word_of_slot(own(of, slot) + word_offset(shape), 0));
   }
   /// The word `from` at that place becomes `to`, when the fabric takes it.
   struct Mend {
@@ -321,7 +311,7 @@ struct MapState final : Served {
   remote::FramePool buffers;             // the memory of calls
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::vector<std::byte> former;         // value of an exchange in own memory
-  std::uint8_t serial = 0;
+  std::uint32_t serial = 0;
   /// Of the own part, as far as it is counted.
   struct Census {
     std::uint32_t level = 0, slot = 0;  // that comes next

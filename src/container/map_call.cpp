@@ -88,9 +88,9 @@ Claim::Claim(MapState& map, const Probe& at, Rank home, std::uint64_t word)
 Claim::~Claim() {
   DUNLIN_ASSERT(map_.mends.capacity() > map_.mends.size(), "CON-P5: a mend is owed without memory");
   --map_.claims;
-  const word::State state = word::state_of(word_);
-  if (is_settled_ || state == word::erased || map_.first.site.fault(home_) != Status::ok) return;
-  const word::State left = state == word::changing ? word::half : word::voided;
+  const bool is_owed = map_.is_unpublished(word_);
+  if (is_settled_ || !is_owed || map_.first.site.fault(home_) != Status::ok) return;
+  const word::State left = word::state_of(word_) == word::changing ? word::half : word::voided;
   map_.mends.push_back({&table_, home_, slot_, word_, word::with_state(word_, left)});
   map_.hub.look_again_soon();
 }
@@ -149,8 +149,10 @@ Style MapState::style_of(const MapRequest& one) noexcept {
   if (wanted != Style::automatic) return wanted;
   static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
                                         Call::assign, Call::assign, Call::erase};
-  return hub.cheaper_style(styles, kModelled[static_cast<std::size_t>(one.call)],
-                           {.promise = one.promise,
+  Call modelled = kModelled[static_cast<std::size_t>(one.call)];
+  if (spec.packed && modelled == Call::assign) modelled = Call::erase;  // CON-K2: it costs as much
+  return hub.cheaper_style(styles, modelled,
+                           {.promise = spec.packed ? Promise::writes : one.promise,
                             .load = load.load(),
                             .tables = static_cast<double>(known[one.home]),
                             .clients = clients_of_part(hub.present),
@@ -186,10 +188,10 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
   Probe at(*this, one);
   if (one.call == MapCall::insert && known[one.home] == 1) at.word = 0;  // most find a vacant slot
   Rests rests(hub);
+  std::byte* slot = nullptr;
   for (std::uint32_t steps = 1;; ++steps) {
     if (steps % kStepsAtOnce == 0) co_await Soon(hub);
     Sight sight = Sight::vacant;
-    const std::byte* slot = nullptr;
     if (!at.word) {
       if (at.probed >= at.table->window) {
         const Status passed = co_await pass_table(one, at);
@@ -205,19 +207,26 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
       sight = look(one, at, slots, slot);
       if (sight == Sight::wait) co_await rests.pause(kShortRestNs);
       if (sight == Sight::wait || sight == Sight::other) continue;
+      at.is_keys = spec.packed && sight != Sight::vacant;
+    } else if (at.is_keys) {  // the lost compare-and-swap has told what the slot has now
+      std::memcpy(slot + word_offset(shape), &*at.word, sizeof *at.word);
+      sight = judge(one.call, one.fingerprint, one.payload, slot);
+      if (sight != Sight::present && sight != Sight::erased) {  // the peer may have sent anything
+        at.word.reset();
+        continue;
+      }
     }
-    const std::uint64_t seen = at.word ? *at.word : word_at(slot);
-    const auto claimed =
-        claim_word(one.call, sight, one.promise, seen, one.serial, one.fingerprint);
+    const std::uint64_t seen = at.word ? *at.word : SlotImage{shape, slot}.its_word();
     one.found = sight == Sight::present;
-    if (sight != Sight::vacant || !claimed)
+    if (needs_former(one.call)) use_former(one, slot);
+    const std::uint64_t claimed = claim_of(one, sight, seen);
+    if (sight != Sight::vacant || claimed == 0)
       load.note(at.level, at.probed > 0, sight != Sight::vacant);
-    if (!claimed) {
-      if (one.found) decode(shape, slot, spec.key_bytes, spec.value_bytes, one.value());
+    if (claimed == 0) {
+      if (one.found) SlotImage{shape, slot}.read_value(spec.key_bytes, one.value());
       co_return sight == Sight::half ? Status::half_written : Status::ok;
     }
-    if (needs_former(one.call)) use_former(one, slot);
-    const Status status = co_await change(one, at, seen, *claimed);
+    const Status status = co_await change(one, at, seen, claimed);
     if (status != Status::busy) co_return status;
     if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
   }
@@ -225,15 +234,15 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
 
 /// To the end of the line at first; what is searched longer than that is read in larger pieces.
 std::uint32_t MapState::slots_to_read(const MapRequest& one, const Probe& at) const noexcept {
-  std::uint32_t slots = 1;
-  if (shape.slot_bytes < kCacheLineBytes && (at.slot & 1) == 0) slots = 2;
+  const std::uint32_t in_line = std::max(std::uint32_t{kCacheLineBytes} / shape.slot_bytes, 1U);
+  std::uint32_t slots = in_line - at.slot % in_line;
   const bool is_long = at.probed > 1 || at.level + 1 < known[one.home];
   if (is_long) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
   return std::min({slots, at.table->slots - at.slot, at.table->window - at.probed});
 }
 
 Sight MapState::look(const MapRequest& one, Probe& at, std::uint32_t slots,
-                     const std::byte*& slot) const noexcept {
+                     std::byte*& slot) const noexcept {
   for (std::uint32_t i = 0; i < slots; ++i) {
     slot = one.window + std::size_t{i} * shape.slot_bytes;
     const Sight sight = judge(one.call, one.fingerprint, one.payload, slot);
@@ -243,11 +252,27 @@ Sight MapState::look(const MapRequest& one, Probe& at, std::uint32_t slots,
   return Sight::other;
 }
 
+std::uint64_t MapState::claim_of(const MapRequest& one, Sight sight,
+                                 std::uint64_t seen) const noexcept {
+  const Claimant by{self, one.serial, one.fingerprint};
+  if (!spec.packed) return claim_word(one.call, sight, one.promise, seen, by);
+  return packed_claim(one.call, sight, seen, by, value_at(one.value(), spec.value_bytes));
+}
+
+void MapState::encode_slot(const std::byte* payload, std::uint64_t claim,
+                           std::byte* slot) const noexcept {
+  if (!spec.packed) return encode(shape, payload, word::with_state(claim, word::ready), slot);
+  const std::uint64_t ready =
+      word::packed(value_at(payload + spec.key_bytes, spec.value_bytes), claim, word::ready);
+  std::memcpy(slot, payload, spec.key_bytes);
+  std::memcpy(slot + word_offset(shape), &ready, sizeof ready);
+}
+
 /// The former value is for an add, or for the caller of an exchange or a take.
 void MapState::use_former(MapRequest& one, const std::byte* slot) const noexcept {
   std::byte* const to = one.call == MapCall::add ? one.value() : one.former;
   if (one.found)
-    decode(shape, slot, spec.key_bytes, spec.value_bytes, to);
+    SlotImage{shape, slot}.read_value(spec.key_bytes, to);
   else
     std::memset(to, 0, spec.value_bytes);
   if (one.call == MapCall::add) add_to(one.payload, one.addend);
@@ -262,12 +287,16 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
   Claim claim(*this, at, one.home, claimed);
   std::uint64_t before = 0;
   ++one.round_trips;
-  Status status =
-      co_await post(site, compare_swap(one.home, site.region(), offset, seen, claimed, &before));
+  Status status = co_await post(
+      site, compare_swap(one.home, site.region(), offset_of_word(at.slot), seen, claimed, &before));
   if (status != Status::ok) co_return status;
   at.word.reset();
   if (before != seen) {
     claim.settle();
+    if (at.is_keys) {
+      at.word = before;
+      co_return Status::busy;
+    }
     // The answer gives the slot's fingerprint; only if it equals ours, the key must be read.
     const bool others =
         word::state_of(before) == word::voided || word::fingerprint_of(before) != one.fingerprint;
@@ -275,15 +304,18 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
     co_return Status::busy;
   }
   if (seen == 0) load.note(at.level, at.probed > 0, false);
-  if (word::state_of(claimed) != word::erased) {
+  if (is_unpublished(claimed)) {
     DUNLIN_ASSERT(word::owner_plus_1(claimed) == self + 1U, "CON-M3: only its owner writes a slot");
-    const std::uint64_t ready = word::with_state(claimed, word::ready);
-    encode(shape, one.payload, ready, one.window);
-    const bool has_word = claimed == ready;
+    encode_slot(one.payload, claimed, one.window);
+    const bool has_word = word::state_of(claimed) == word::ready;
     std::array writes{write(one.home, site.region(), offset + kStampBytes, one.window + kStampBytes,
                             shape.slot_bytes - kStampBytes),
                       write(one.home, site.region(), offset, one.window, kStampBytes)};
-    const std::size_t count = has_word ? 1 : 2;
+    std::size_t count = has_word ? 1 : 2;
+    if (spec.packed) {  // CON-K1: by FAB-F2 the key comes before its word
+      writes[0] = write(one.home, site.region(), offset, one.window, shape.slot_bytes);
+      count = 1;
+    }
     PublishGate gate{site.gate(one.home), &claim, count};
     remote::Batch<2, PublishGate> batch(hub.fabric, std::span(writes).first(count), gate);
     ++one.round_trips;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -21,66 +22,67 @@ bool MapState::writes_directly(Promise promise) const noexcept {
   return coherent || spec.style == Style::message || promise == Promise::local;
 }
 
-// --- what a slot means ---------------------------------------------------------------------------
-
 namespace {
 
-[[gnu::always_inline]] inline Sight sight_of(const SlotShape& shape, MapCall call,
-                                             std::uint16_t fingerprint, const std::byte* key,
-                                             std::uint32_t key_bytes,
-                                             const std::byte* slot) noexcept {
-  const std::uint64_t seen = word_at(slot);
-  const word::State state = word::state_of(seen);
-  if (state == word::empty) return Sight::vacant;
-  if (state == word::voided || word::fingerprint_of(seen) != fingerprint) return Sight::other;
-  if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
-  // A line that has been written once holds its part of the key for ever (CON-M1).
-  if (!is_written(shape, slot)) return Sight::wait;
-  if (!begins_with(shape, slot, key, key_bytes)) return Sight::other;
-  switch (state) {
-    case word::ready:
-      return is_whole(shape, slot) ? Sight::present : Sight::wait;
-    case word::erased:
-      return Sight::erased;
-    case word::half:
-      return Sight::half;
-    default:
-      return Sight::wait;
-  }
+/// Under Promise::local no other changes the word.
+[[gnu::always_inline]] inline bool replace(std::uint64_t& word, std::uint64_t from,
+                                           std::uint64_t to, Promise promise) noexcept {
+  if (promise != Promise::local) return memory::compare_swap(&word, from, to) == from;
+  memory::store(word, to);
+  return true;
 }
+
+/// What a claim is made for: on the own part, others that read are there still.
+constexpr Promise claimed_for(Promise promise) noexcept {
+  return promise == Promise::local ? Promise::both : promise;
+}
+
+// --- how slots are read --------------------------------------------------------------------------
+
+/// Slots with keys of 8 bytes, the commonest.
+template <class View>
+struct InRegisters {
+  [[gnu::always_inline]] Sight look(MapState&, MapCall call, std::uint16_t fingerprint,
+                                    const std::byte* key, const std::byte* slot) noexcept {
+    seen = View::fetch(slot);
+    return sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
+  }
+  [[gnu::always_inline]] MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight,
+                                        std::byte* slot, std::uint16_t fingerprint,
+                                        std::byte* payload) const noexcept {
+    return map.act(call, promise, sight, seen, slot, fingerprint, payload);
+  }
+  /// Whether a lost compare-and-swap is a reason to look at the slot again, and not at all of it:
+  /// in a packed map no call changes a slot for longer than that.
+  static constexpr bool kLooksAgain = std::is_same_v<View, PackedSlot>;
+  View seen;
+};
+
+/// Any slots.
+struct AsImages {
+  static constexpr bool kLooksAgain = false;
+  Sight look(MapState& map, MapCall call, std::uint16_t fingerprint, const std::byte* key,
+             const std::byte* slot) noexcept {
+    const std::uint64_t seen = memory::load(word_of_slot(slot, 0));
+    if (is_others(seen, fingerprint)) return Sight::other;  // as most are
+    if (seen == 0) {
+      std::memcpy(map.image.data(), &seen, sizeof seen);
+      return Sight::vacant;
+    }
+    memory::fetch(map.image.data(), slot, map.shape.slot_bytes);
+    return map.judge(call, fingerprint, key, map.image.data());
+  }
+  MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight, std::byte* slot,
+                 std::uint16_t fingerprint, std::byte* payload) const noexcept {
+    return map.act(call, promise, sight, slot, fingerprint, payload);
+  }
+};
 
 }  // namespace
 
 Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
                       const std::byte* slot) const noexcept {
-  return sight_of(shape, call, fingerprint, key, spec.key_bytes, slot);
-}
-
-std::optional<std::uint64_t> MapState::claim_word(MapCall call, Sight sight, Promise promise,
-                                                  std::uint64_t seen, std::uint8_t by,
-                                                  std::uint16_t fingerprint) const noexcept {
-  const bool phasal = promise == Promise::writes || promise == Promise::local;
-  const auto next = [&](word::State state) {
-    return word::make(word::version_of(seen) + 1, by, self, fingerprint, state);
-  };
-  const bool there = sight == Sight::present || sight == Sight::half;
-  switch (call) {
-    case MapCall::find:
-      return std::nullopt;
-    case MapCall::erase:
-    case MapCall::take:
-      return there ? std::optional(next(word::erased)) : std::nullopt;
-    case MapCall::insert:
-      if (sight == Sight::present) return std::nullopt;
-      [[fallthrough]];
-    case MapCall::assign:
-    case MapCall::exchange:
-    case MapCall::add:
-      if (call == MapCall::add && sight == Sight::half) return std::nullopt;  // of what number?
-      if (sight != Sight::vacant) return next(word::changing);
-      return next(phasal ? word::ready : word::reserved);
-  }
-  return std::nullopt;
+  return sight_of(SlotImage{shape, slot}, call, fingerprint, key, spec.key_bytes);
 }
 
 // --- calls ---------------------------------------------------------------------------------------
@@ -97,28 +99,6 @@ void MapState::prefetch(std::uint64_t hash) const noexcept {
   if (memory != nullptr) __builtin_prefetch(memory + offset_of(first.first_slot(hash)), 1);
 }
 
-/// As local(), for the commonest slots and keys.
-MapApplied MapState::find_small(Rank home, std::uint64_t hash, std::byte* payload) noexcept {
-  const std::byte* const memory = mapped(first, home);
-  if (memory == nullptr) return MapApplied::again();
-  const std::uint16_t fingerprint = fingerprint_of(hash);
-  const std::uint64_t key = word_at(payload);
-  std::uint32_t slot = first.first_slot(hash);
-  for (std::uint32_t probed = 0; probed < first.window; ++probed) {
-    const SmallSlot seen = fetch_small(memory + offset_of(slot));
-    if (seen.word == 0) return Status::ok;
-    if (word::fingerprint_of(seen.word) == fingerprint) {
-      const bool is_it = word::state_of(seen.word) == word::ready && seen.stamp == seen.word &&
-                         seen.payload[0] == key;
-      if (!is_it) return MapApplied::again();  // what it is, local() tells
-      copy_bytes(payload + sizeof key, &seen.payload[1], spec.value_bytes);
-      return {Status::ok, true};
-    }
-    slot = slot + 1 < first.slots ? slot + 1 : 0;
-  }
-  return MapApplied::again();
-}
-
 bool MapState::goes_directly(MapCall call, Style style) const noexcept {
   const Style wanted = style != Style::automatic ? style : spec.style;
   return coherent && wanted != Style::message &&
@@ -128,114 +108,158 @@ bool MapState::goes_directly(MapCall call, Style style) const noexcept {
 MapApplied MapState::at_once(std::uint64_t hash, MapCall call, Promise promise, Style style,
                              std::byte* payload) noexcept {
   const Rank home = home_of(hash);
+  const bool finds = call == MapCall::find;
   if (home == self) {
-    if (call != MapCall::find && !writes_directly(promise)) return MapApplied::again();
-    const MapApplied applied = local(self, hash, call, promise, payload);
+    if (!finds && !writes_directly(promise)) return MapApplied::again();
+    const MapApplied applied =
+        finds ? local_find(self, hash, payload) : local(self, hash, call, promise, payload);
     if (applied.is_again()) return applied;
     ++counters.local;
     return applied;
   }
   if (!goes_directly(call, style)) return MapApplied::again();
   const MapApplied applied =
-      local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
+      finds ? local_find(home, hash, payload)
+            : local(home, hash, call, promise == Promise::local ? Promise::both : promise, payload);
   if (applied.is_again()) return applied;
-  if (call != MapCall::find) hub.fabric.ring(home);
+  if (!finds) hub.fabric.ring(home);
   ++counters.one_sided;
   return applied;
 }
 
 MapApplied MapState::local(Rank home, std::uint64_t hash, MapCall call, Promise promise,
                            std::byte* payload) noexcept {
+  if (is_small) return search<InRegisters<SmallMapSlot>, false>(home, hash, call, promise, payload);
+  if (spec.packed)
+    return search<InRegisters<PackedSlot>, false>(home, hash, call, promise, payload);
+  return search<AsImages, false>(home, hash, call, promise, payload);
+}
+
+/// A find in registers is a function of its own: it needs few of them, and leaves the estimate of
+/// the load to other calls.
+MapApplied MapState::local_find(Rank home, std::uint64_t hash, std::byte* payload) noexcept {
+  constexpr MapCall kCall = MapCall::find;
+  if (is_small)
+    return search<InRegisters<SmallMapSlot>, true>(home, hash, kCall, Promise::both, payload);
+  if (spec.packed)
+    return search<InRegisters<PackedSlot>, true>(home, hash, kCall, Promise::both, payload);
+  return search<AsImages, false>(home, hash, kCall, Promise::both, payload);
+}
+
+template <class Form, bool kFinds>
+MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Promise promise,
+                            std::byte* payload) noexcept {
+  const MapCall call = kFinds ? MapCall::find : its_call;
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
     std::byte* const memory = mapped(*of, home);
     if (memory == nullptr) return MapApplied::again();
     std::uint32_t slot = of->first_slot(hash);
-    for (std::uint32_t probed = 0; probed < of->window; ++probed) {
-      // Most slots are others', and one word says so.
+    for (std::uint32_t probed = 0; probed < of->window;) {
       std::byte* const at = memory + offset_of(slot);
-      const std::uint64_t seen = memory::load(*reinterpret_cast<const std::uint64_t*>(at));
-      const bool others = seen != 0 && (word::fingerprint_of(seen) != fingerprint ||
-                                        word::state_of(seen) == word::voided);
-      if (!others) {
-        Sight sight = Sight::vacant;
-        if (seen != 0) {
-          memory::fetch(image.data(), at, shape.slot_bytes);
-          sight = sight_of(shape, call, fingerprint, payload, spec.key_bytes, image.data());
-        } else {
-          std::memcpy(image.data(), &seen, sizeof seen);
-        }
-        if (sight == Sight::wait) return MapApplied::again();
-        if (sight != Sight::other) {
-          if (home == self || hash % kNotedOf == 0)
-            load.note(level - 1, probed > 0, sight != Sight::vacant);
-          return local_act(call, promise, sight, at, fingerprint, payload);
-        }
+      Form form;
+      const Sight sight = form.look(*this, call, fingerprint, payload, at);
+      if (sight == Sight::wait) return MapApplied::again();
+      if (sight == Sight::other) {
+        ++probed;
+        slot = slot + 1 < of->slots ? slot + 1 : 0;
+        continue;
       }
-      slot = slot + 1 < of->slots ? slot + 1 : 0;
+      if (!kFinds && (home == self || hash % kNotedOf == 0))
+        load.note(level - 1, probed > 0, sight != Sight::vacant);
+      const MapApplied applied = form.act(*this, call, promise, sight, at, fingerprint, payload);
+      if (!applied.is_again() || !Form::kLooksAgain) return applied;
     }
-    if (home != self) {  // CON-G2: the count is read after the windows
-      const std::byte* const count = mapped(first, home);
-      if (count == nullptr) return MapApplied::again();
-      if (sizes.size() > 1)
-        learn_tables(home, memory::load(*reinterpret_cast<const std::uint64_t*>(count)));
-      if (level == known[home] && !takes_slot(call)) return Status::ok;
-      if (level == known[home] || level == tables()) return MapApplied::again();
-    } else if (level == tables()) {
-      return passed_all(call, promise, hash, payload);
-    }
+    MapApplied ended = MapApplied::again();
+    if (!goes_on(home, level, hash, call, promise, payload, ended)) return ended;
     of = &table(level);
   }
 }
 
-MapApplied MapState::local_act(MapCall call, Promise promise, Sight sight, std::byte* slot,
-                               std::uint16_t fingerprint, std::byte* payload) noexcept {
-  const std::uint64_t seen = word_at(image.data());
-  if (call == MapCall::find && sight == Sight::present) {
-    decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    return {Status::ok, true};
+[[gnu::noinline]] bool MapState::goes_on(Rank home, std::uint32_t level, std::uint64_t hash,
+                                         MapCall call, Promise promise, std::byte* payload,
+                                         MapApplied& ended) noexcept {
+  if (home == self) {
+    if (level < tables()) return true;
+    ended = passed_all(call, promise, hash, payload);
+    return false;
   }
-  const auto claim = claim_word(call, sight, promise == Promise::local ? Promise::both : promise,
-                                seen, serial++, fingerprint);
-  const bool found = sight == Sight::present;
-  if (!claim) {
-    if (found)
-      decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+  const std::byte* const count = mapped(first, home);  // CON-G2: it is read after the windows
+  if (count == nullptr) return false;
+  if (sizes.size() > 1) learn_tables(home, memory::load(word_of_slot(count, 0)));
+  if (level == known[home] && !takes_slot(call)) ended = Status::ok;
+  return level < known[home] && level < tables();
+}
+
+template <class View>
+[[gnu::always_inline]] inline MapApplied MapState::act(MapCall call, Promise promise, Sight sight,
+                                                       const View& seen, std::byte* slot,
+                                                       std::uint16_t fingerprint,
+                                                       std::byte* payload) noexcept {
+  std::byte* const value = payload + spec.key_bytes;
+  const bool found = sight == Sight::present, adds = call == MapCall::add && found;
+  std::uint64_t written = takes_slot(call) ? value_at(value, spec.value_bytes) : 0;
+  if (adds) written += seen.value();  // a claim keeps it as it was
+  if (spec.value_bytes == sizeof(std::uint32_t)) written &= UINT32_MAX;
+  const std::uint64_t claim = View::claim(call, sight, claimed_for(promise), seen.word,
+                                          {self, serial, fingerprint}, written);
+  if (claim == 0) {
+    if (found) put_value(value, seen.value(), spec.value_bytes);
     return {sight == Sight::half ? Status::half_written : Status::ok, found};
   }
-  auto& word = *reinterpret_cast<std::uint64_t*>(slot);
-  if (promise == Promise::local) {
-    memory::store(word, *claim);
-  } else if (memory::compare_swap(&word, seen, *claim) != seen) {
-    return MapApplied::again();
-  }
-  if (word::state_of(*claim) == word::erased) {
-    if (found && call == MapCall::take)
-      decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    return {Status::ok, found};
-  }
-  if (found && needs_former(call)) {  // what the claim has kept as it was
-    if (call == MapCall::exchange) return exchange_local(slot, *claim, payload);
-    const std::uint64_t operand = operand_of(payload);
-    decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
-    add_to(payload, operand);
-  }
-  publish_local(slot, *claim, payload);
+  ++serial;
+  if (!replace(View::word_of(slot), seen.word, claim, promise)) return MapApplied::again();
+  if (adds) put_value(value, written, spec.value_bytes);
+  if (View::is_unpublished(claim)) View::publish(slot, word_at(payload), written, claim);
   return {Status::ok, found};
 }
 
-/// A slot that was claimed as ready has its word already, and is whole with its last stamp: another
-/// call may have claimed it by then.
+MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* slot,
+                         std::uint16_t fingerprint, std::byte* payload) noexcept {
+  const std::uint64_t seen = word_at(image.data());
+  const std::uint64_t claim =
+      claim_word(call, sight, claimed_for(promise), seen, {self, serial, fingerprint});
+  const bool found = sight == Sight::present;
+  const auto read_value = [&] {
+    decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
+  };
+  if (claim == 0) {
+    if (found) read_value();
+    return {sight == Sight::half ? Status::half_written : Status::ok, found};
+  }
+  ++serial;
+  if (!replace(word_of_slot(slot, 0), seen, claim, promise)) return MapApplied::again();
+  if (word::state_of(claim) == word::erased) {
+    if (found && call == MapCall::take) read_value();
+    return {Status::ok, found};
+  }
+  if (found && needs_former(call)) {  // what the claim has kept as it was
+    if (call == MapCall::exchange) return exchange_local(slot, claim, payload);
+    const std::uint64_t operand = operand_of(payload);
+    read_value();
+    add_to(payload, operand);
+  }
+  publish_local(slot, claim, payload);
+  return {Status::ok, found};
+}
+
+MapApplied MapState::act_on_vacant(MapCall call, Promise promise, std::uint64_t seen,
+                                   std::byte* slot, std::uint16_t fingerprint,
+                                   std::byte* payload) noexcept {
+  if (spec.packed)
+    return act(call, promise, Sight::vacant, PackedSlot{.key = 0, .word = seen}, slot, fingerprint,
+               payload);
+  std::memcpy(image.data(), &seen, sizeof seen);
+  return act(call, promise, Sight::vacant, slot, fingerprint, payload);
+}
+
+/// As SmallMapSlot::publish().
 void MapState::publish_local(std::byte* slot, std::uint64_t claim,
                              const std::byte* payload) noexcept {
   const std::uint64_t ready = word::with_state(claim, word::ready);
-  if (shape.slot_bytes == kSmallSlotBytes) {
-    place_small_payload(slot, payload, shape.payload_bytes, ready);
-  } else {
-    encode(shape, payload, ready, image.data());
-    memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
-  }
+  encode(shape, payload, ready, image.data());
+  memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
   if (claim != ready) memory::store(word_of_slot(slot, 0), ready);
 }
 
@@ -258,16 +282,7 @@ MapApplied MapState::begin(MapCall call, Promise promise, Style style,
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (hub.progress.was_stopped()) return Status::stopped;
   if (checker != nullptr) return MapApplied::again();
-  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
-  if (call == MapCall::find && is_small) {
-    const Rank home = home_of(hash);
-    if (home == self || goes_directly(call, style))
-      if (const MapApplied found = find_small(home, hash, payload); !found.is_again()) {
-        ++(home == self ? counters.local : counters.one_sided);
-        return found;
-      }
-  }
-  return at_once(hash, call, promise, style, payload);
+  return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
 }
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.

@@ -188,12 +188,12 @@ Protocol<Status> MapScan::read_slots(std::uint32_t place, std::uint32_t count) {
 }
 
 void MapScan::look_at(std::uint32_t place) noexcept {
-  const std::byte* const slot = slot_at(place);
-  switch (word::state_of(word_at(slot))) {
+  const SlotImage slot{map_.shape, slot_at(place)};
+  switch (word::state_of(slot.its_word())) {
     case word::ready:
-      if (is_whole(map_.shape, slot)) {
+      if (slot.is_whole()) {
         found_.push_back(place);
-      } else if (is_written(map_.shape, slot)) {  // else its first insert has not ended
+      } else if (slot.is_written()) {  // else its first insert has not ended
         pending_.push_back(place);
       }
       return;
@@ -250,7 +250,9 @@ Protocol<Status> MapScan::read_values() {
 // --- what was found ------------------------------------------------------------------------------
 
 const std::byte* MapScan::payload_of(std::size_t i) noexcept {
-  decode(map_.shape, slot_at(found_[i]), 0, map_.shape.payload_bytes, payload_.data());
+  const SlotImage slot{map_.shape, slot_at(found_[i])};
+  slot.read_key(map_.spec.key_bytes, payload_.data());
+  slot.read_value(map_.spec.key_bytes, payload_.data() + map_.spec.key_bytes);
   return payload_.data();
 }
 

@@ -7,6 +7,8 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,11 +31,15 @@ struct ContainerMember : GroupMember {
   Containers containers{progress};
 };
 
+/// A map that can have packed slots.
+using CountMap = HashMap<std::uint64_t, std::uint32_t>;
+
 /// A fabric, with a style.
 struct ContainerCase {
   ContainerBackend backend;
   Style style;
   std::string name;
+  bool packed = false;  // of CountMaps
   friend void PrintTo(const ContainerCase& one, std::ostream* out) { *out << one.name; }
 };
 
@@ -48,6 +54,17 @@ inline std::vector<ContainerCase> container_cases(const std::vector<Style>& styl
   return all;
 }
 
+/// The same, with slots of stamps and with packed slots.
+inline std::vector<ContainerCase> map_cases() {
+  std::vector<ContainerCase> all = container_cases();
+  for (ContainerCase one : container_cases()) {
+    one.packed = true;
+    one.name += "Packed";
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 struct OnContainers : testing::TestWithParam<ContainerCase> {
   void SetUp() override { DUNLIN_SKIP_WITHOUT(GetParam().backend); }
   void start(std::uint32_t members) { cluster = GetParam().backend.start(members, {}); }
@@ -56,6 +73,7 @@ struct OnContainers : testing::TestWithParam<ContainerCase> {
   std::vector<std::unique_ptr<Made>> make(Options options) {
     std::vector<std::unique_ptr<Made>> all;
     if constexpr (requires { options.style; }) options.style = GetParam().style;
+    if constexpr (std::is_same_v<Made, CountMap>) options.packed = GetParam().packed;
     for (Rank rank = 0; rank < cluster->size(); ++rank)
       all.push_back(std::make_unique<Made>((*cluster)[rank], options));
     return all;

@@ -18,7 +18,7 @@ using test::contains;
 using test::what_is_thrown_by;
 
 struct GrowingMaps : test::OnContainers {
-  using Map = HashMap<std::uint64_t, std::uint64_t>;
+  using Map = test::CountMap;
   std::vector<std::unique_ptr<Map>> maps;
 
   void start_maps(std::uint32_t members, const MapOptions& options) {
@@ -31,20 +31,20 @@ struct GrowingMaps : test::OnContainers {
     auto scan = maps[by]->scan();
     while (!scan.at_end()) {
       EXPECT_EQ(remote::describe(cluster->end_of(scan.next())), "done");
-      scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
+      scan.for_each_found([&](std::uint64_t key, std::uint32_t) { ++times[key]; });
     }
     return times;
   }
   std::uint32_t tables_of(Rank rank) { return maps[rank]->local_use().tables; }
 };
 
-DUNLIN_RUN_ON(test::container_cases(), GrowingMaps);
+DUNLIN_RUN_ON(test::map_cases(), GrowingMaps);
 
 TEST_P(GrowingMaps, BehaveAsAStandardMapDoesBeyondTheirFirstSlots) {
   start_maps(2, {.name = "map", .slots = 4, .grow_to = 64});
-  const auto model = expect_a_standard_map<std::uint64_t, std::uint64_t>(
+  const auto model = expect_a_standard_map<std::uint64_t, std::uint32_t>(
       maps, 500, [](std::uint64_t drawn) { return drawn % 80; },
-      [](std::uint64_t drawn) { return drawn; });
+      [](std::uint64_t drawn) { return static_cast<std::uint32_t>(drawn); });
   EXPECT_GT(tables_of(0), 2U);
   EXPECT_GT(tables_of(1), 2U);
   for (const Rank by : {0U, 1U}) {
@@ -100,7 +100,7 @@ TEST_P(GrowingMaps, AreFullWhenAllSlotsAreTaken) {
   start_maps(2, {.name = "map", .slots = 2, .grow_to = 7});
   std::set<std::uint64_t> kept;
   std::uint32_t full = 0;
-  for (std::uint64_t key = 1; key <= 30; ++key) {
+  for (std::uint32_t key = 1; key <= 30; ++key) {
     const Status status = cluster->end_of(maps[key % 2]->insert(key, key));
     if (status == Status::ok) kept.insert(key);
     if (status == Status::full) ++full;
@@ -121,7 +121,7 @@ TEST_P(GrowingMaps, OfANameThatIsUsedAgainGrowAgain) {
   const MapOptions options{.name = "map", .slots = 2, .grow_to = 64};
   start_maps(2, options);
   for (int round = 0; round < 2; ++round) {
-    for (std::uint64_t key = 0; key < 40; ++key) {
+    for (std::uint32_t key = 0; key < 40; ++key) {
       if (maps[0]->home_of(key) != 0) continue;  // by message, member 1 needs no tables
       EXPECT_EQ(remote::describe(cluster->end_of(maps[1]->insert(key, key))), "done");
     }
@@ -139,14 +139,14 @@ TEST_P(GrowingMaps, OfANameThatIsUsedAgainGrowAgain) {
 
 TEST_P(GrowingMaps, ScansFindWhatStaysOnceWhileTablesAreAdded) {
   start_maps(3, {.name = "map", .slots = 8, .grow_to = 512});
-  constexpr std::uint64_t kStays = 15, kMost = 500;
+  constexpr std::uint32_t kStays = 15, kMost = 500;
   Map::Operation writer, other;
-  for (std::uint64_t key = 0; key < kStays; ++key) {
+  for (std::uint32_t key = 0; key < kStays; ++key) {
     writer = maps[0]->insert(key, key);
     EXPECT_EQ(remote::describe(cluster->end_of(writer)), "done");
   }
   auto scan = maps[2]->scan();
-  std::uint64_t next = kStays, scans = 0;
+  std::uint32_t next = kStays, scans = 0;
   std::map<std::uint64_t, int> times;
   bool reading = false;
   EXPECT_TRUE(cluster->until([&] {
@@ -160,7 +160,7 @@ TEST_P(GrowingMaps, ScansFindWhatStaysOnceWhileTablesAreAdded) {
     if (!scan.piece().finished()) return false;
     if (std::exchange(reading, true)) {
       EXPECT_EQ(remote::describe(scan.piece().status()), "done");
-      scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
+      scan.for_each_found([&](std::uint64_t key, std::uint32_t) { ++times[key]; });
       if (scan.at_end()) {
         for (std::uint64_t key = 0; key < kStays; ++key) EXPECT_EQ(times[key], 1) << "CON-I1";
         for (const auto& [key, count] : times) EXPECT_EQ(count, 1) << "CON-I1: " << key;
@@ -179,9 +179,9 @@ TEST_P(GrowingMaps, ScansFindWhatStaysOnceWhileTablesAreAdded) {
 TEST_P(GrowingMaps, GrowUnderBuffersAndChecks) {
   start(2);
   auto maps_of = make<Map>(MapOptions{.name = "map", .slots = 4, .checked = true, .grow_to = 256});
-  std::vector<std::unique_ptr<MapBuffer<std::uint64_t, std::uint64_t>>> buffers;
+  std::vector<std::unique_ptr<MapBuffer<std::uint64_t, std::uint32_t>>> buffers;
   for (auto& map : maps_of)
-    buffers.push_back(std::make_unique<MapBuffer<std::uint64_t, std::uint64_t>>(
+    buffers.push_back(std::make_unique<MapBuffer<std::uint64_t, std::uint32_t>>(
         *map, MapBufferOptions{.name = "buffer",
                                .call = container::MapCall::add,
                                .promise = Promise::local,
@@ -235,25 +235,27 @@ TEST(GrowingMapErrors, APartThatCannotGrowIsFullAndSaysWhy) {
 
 /// A member of a group, which goes on when one of them dies.
 struct GrowingMember : test::ContainerMember {
-  using ContainerMember::ContainerMember;
-  HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 2, .grow_to = 64}};
+  GrowingMember(Fabric& fabric, bool packed)
+      : ContainerMember(fabric),
+        map(containers, {.name = "map", .slots = 2, .grow_to = 64, .packed = packed}) {}
+  test::CountMap map;
 };
 
 TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
   constexpr Rank kDead = 2;
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     sim::World world(test::wild_profile(), 4, seed);
     std::vector<std::unique_ptr<GrowingMember>> all;
     for (Rank rank = 0; rank < 4; ++rank) {
-      all.push_back(std::make_unique<GrowingMember>(world.fabric(rank)));
+      all.push_back(std::make_unique<GrowingMember>(world.fabric(rank), seed % 2 == 0));
       GrowingMember& member = *all.back();
       world.attach(rank, [&member] { return member.progress.poll(); });
     }
-    std::vector<HashMap<std::uint64_t, std::uint64_t>::Operation> ops(4);
-    std::vector<std::uint64_t> keys(4, 200);
+    std::vector<test::CountMap::Operation> ops(4);
+    std::vector<std::uint32_t> keys(4, 200);
     std::set<std::uint64_t> stay;
-    std::uint64_t next = 0;
-    const auto step = [&](std::uint64_t most) {
+    std::uint32_t next = 0;
+    const auto step = [&](std::uint32_t most) {
       bool ended = true;
       for (Rank rank = 0; rank < 4; ++rank) {
         if (world.fabric(0).failed(kDead) && rank == kDead) continue;
@@ -275,7 +277,7 @@ TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
       }
       return ended;
     };
-    const std::uint64_t before = 10 + seed * 2;
+    const auto before = static_cast<std::uint32_t>(10 + seed / 2 * 2);
     ASSERT_TRUE(world.run_until([&] { return step(before) || next >= before; }, 1'000'000'000));
     world.crash(kDead);
     ASSERT_TRUE(world.run_until([&] { return step(100); }, 1'000'000'000)) << "CON-P4";
@@ -286,7 +288,7 @@ TEST(GrowingMapsInSimulator, LoseOnlyTheKeysOfAMemberThatDiesWhileTheyGrow) {
         [&] {
           while (scan.piece().finished()) {
             if (!std::exchange(first, false)) {
-              scan.for_each_found([&](std::uint64_t key, std::uint64_t) { ++times[key]; });
+              scan.for_each_found([&](std::uint64_t key, std::uint32_t) { ++times[key]; });
               if (scan.at_end()) return true;
             }
             scan.next();

@@ -1,5 +1,6 @@
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,23 +18,23 @@ using test::what_is_thrown_by;
 constexpr std::array kPromises{Promise::both, Promise::writes, Promise::reads};
 
 struct Maps : test::OnContainers {
-  using Map = HashMap<std::uint64_t, std::uint64_t>;
+  using Map = test::CountMap;
   std::vector<std::unique_ptr<Map>> maps;
 
   void start_maps(std::uint32_t members, std::uint32_t slots) {
     start(members);
     maps = make<Map>(MapOptions{.name = "map", .slots = slots});
   }
-  Status status_of(Rank by, std::uint64_t key, std::uint64_t value,
+  Status status_of(Rank by, std::uint64_t key, std::uint32_t value,
                    Promise promise = Promise::both) {
     return cluster->end_of(maps[by]->insert(key, value, promise));
   }
-  bool insert(Rank by, std::uint64_t key, std::uint64_t value, Promise promise = Promise::both) {
+  bool insert(Rank by, std::uint64_t key, std::uint32_t value, Promise promise = Promise::both) {
     auto op = maps[by]->insert(key, value, promise);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
     return op.result().inserted();
   }
-  bool assign(Rank by, std::uint64_t key, std::uint64_t value) {
+  bool assign(Rank by, std::uint64_t key, std::uint32_t value) {
     auto op = maps[by]->assign(key, value);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
     return op.result().found();
@@ -44,19 +45,19 @@ struct Maps : test::OnContainers {
     return op.result().found();
   }
   /// The value, or all bits.
-  std::uint64_t find(Rank by, std::uint64_t key, Promise promise = Promise::both) {
+  std::uint32_t find(Rank by, std::uint64_t key, Promise promise = Promise::both) {
     auto op = maps[by]->find(key, promise);
     EXPECT_EQ(remote::describe(cluster->end_of(op)), "done");
-    return op.result().found() ? op.result().value() : UINT64_MAX;
+    return op.result().found() ? op.result().value() : UINT32_MAX;
   }
 };
 
-DUNLIN_RUN_ON(test::container_cases(), Maps);
+DUNLIN_RUN_ON(test::map_cases(), Maps);
 
 /// CON-M4 promises what this test checks.
 TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
   start_maps(3, 100);
-  std::uint64_t key = 0;
+  std::uint32_t key = 0;
   for (const Promise promise : kPromises)
     for (const Rank by : {0U, 1U, 2U})
       for (int i = 0; i < 10; ++i) {
@@ -66,29 +67,36 @@ TEST_P(Maps, WhatOneMemberInsertsAllFindUnderEachPromise) {
         for (const Promise later : kPromises)
           for (const Rank reader : {0U, 1U, 2U}) EXPECT_EQ(find(reader, key, later), key * 3);
       }
-  EXPECT_EQ(find(0, key + 1), UINT64_MAX);
+  EXPECT_EQ(find(0, key + 1), UINT32_MAX);
 }
 
 TEST_P(Maps, BehavesAsAStandardMapDoes) {
   start_maps(2, 60);
-  expect_a_standard_map<std::uint64_t, std::uint64_t>(
+  expect_a_standard_map<std::uint64_t, std::uint32_t>(
       maps, 600, [](std::uint64_t drawn) { return drawn % 80; },
-      [](std::uint64_t drawn) { return drawn; });
+      [](std::uint64_t drawn) { return static_cast<std::uint32_t>(drawn); });
+}
+
+TEST_P(Maps, OfWordsBehaveAsAStandardMapDoes) {
+  start(2);
+  expect_a_standard_map<std::uint64_t, std::uint64_t>(
+      make<HashMap<std::uint64_t, std::uint64_t>>(MapOptions{.name = "words", .slots = 60}), 600,
+      [](std::uint64_t drawn) { return drawn % 80; }, [](std::uint64_t drawn) { return drawn; });
 }
 
 TEST_P(Maps, AFullPartSaysSoAndKeepsItsKeys) {
   start_maps(2, 4);
   std::set<std::uint64_t> kept;
   std::uint32_t full = 0;
-  for (std::uint64_t key = 1; key <= 20; ++key) {
+  for (std::uint32_t key = 1; key <= 20; ++key) {
     const Status status = status_of(0, key, key);
     if (status == Status::ok) kept.insert(key);
     if (status == Status::full) ++full;
   }
   EXPECT_EQ(kept.size(), 8U);
   EXPECT_EQ(full, 12U);
-  for (std::uint64_t key = 1; key <= 20; ++key)
-    EXPECT_EQ(find(1, key), kept.contains(key) ? key : UINT64_MAX);
+  for (std::uint32_t key = 1; key <= 20; ++key)
+    EXPECT_EQ(find(1, key), kept.contains(key) ? key : UINT32_MAX);
 }
 
 TEST_P(Maps, OfManyInsertsOfAKeyAtOnceOneSucceeds) {
@@ -149,11 +157,12 @@ TEST_P(Maps, PollsWhileItFindsMany) {
     int polls = 0;
   };
   start(1);
-  Map map((*cluster)[0], {.name = "long", .slots = 64, .style = GetParam().style});
+  Map map((*cluster)[0],
+          {.name = "long", .slots = 64, .style = GetParam().style, .packed = GetParam().packed});
   Counted counted;
   (*cluster)[0].progress().add(counted);
   const std::vector<std::uint64_t> keys(5000, 1);
-  std::vector<Found<std::uint64_t>> found(keys.size());
+  std::vector<Found<std::uint32_t>> found(keys.size());
   EXPECT_EQ(map.find_many(keys, found), Status::ok);
   EXPECT_GT(counted.polls, 0);
   (*cluster)[0].progress().remove(counted);
@@ -161,15 +170,16 @@ TEST_P(Maps, PollsWhileItFindsMany) {
 
 TEST_P(Maps, InsertsManyAndFindsThem) {
   start(1);  // which waits by itself
-  Map map((*cluster)[0], {.name = "many", .slots = 2000, .style = GetParam().style});
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> elements;
-  for (std::uint64_t i = 0; i < 1000; ++i) elements.emplace_back(i * 7, i);
+  Map map((*cluster)[0],
+          {.name = "many", .slots = 2000, .style = GetParam().style, .packed = GetParam().packed});
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> elements;
+  for (std::uint32_t i = 0; i < 1000; ++i) elements.emplace_back(i * 7, i);
   EXPECT_EQ(map.insert_many(elements, Promise::writes), Status::ok);
   EXPECT_EQ(map.local_use().ready, 1000U);
   std::vector<std::uint64_t> keys;
   for (std::uint64_t i = 0; i < 1000; ++i) keys.push_back(i * 7);
   keys.push_back(5);  // which nobody has inserted
-  std::vector<Found<std::uint64_t>> found(keys.size());
+  std::vector<Found<std::uint32_t>> found(keys.size());
   EXPECT_EQ(map.find_many(keys, found, Promise::reads), Status::ok);
   for (std::uint64_t i = 0; i < 1000; ++i) {
     EXPECT_TRUE(found[i].found());
@@ -177,14 +187,22 @@ TEST_P(Maps, InsertsManyAndFindsThem) {
   }
   EXPECT_TRUE(found[1000].ok());
   EXPECT_FALSE(found[1000].found());
+  for (auto& element : elements) element.second += 5;
+  EXPECT_EQ(map.assign_many(elements), Status::ok);
+  keys.resize(500);
+  EXPECT_EQ(map.erase_many(keys), Status::ok);
+  std::map<std::uint64_t, std::uint32_t> left;
+  map.for_each_local([&](std::uint64_t key, std::uint32_t value) { left[key] = value; });
+  EXPECT_EQ((std::map<std::uint64_t, std::uint32_t>(elements.begin() + 500, elements.end())), left);
 }
 
 TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
   start(2);
-  const MapOptions options{.name = "late", .slots = 50, .style = GetParam().style};
+  const MapOptions options{
+      .name = "late", .slots = 50, .style = GetParam().style, .packed = GetParam().packed};
   Map early((*cluster)[0], options);
   std::vector<Map::Operation> all;
-  for (std::uint64_t key = 0; key < 10; ++key) all.push_back(early.insert(key, key));
+  for (std::uint32_t key = 0; key < 10; ++key) all.push_back(early.insert(key, key));
   int ended = 0;
   cluster->pass(100);
   for (const auto& op : all) ended += op.finished() ? 1 : 0;
@@ -200,11 +218,13 @@ TEST_P(Maps, ALateMemberFindsTheMapAndCallsWaitForIt) {
 
 TEST_P(Maps, AMemberWithAnotherLayoutIsRefused) {
   start(2);
-  Map mine((*cluster)[0], {.name = "odd", .slots = 50, .style = GetParam().style});
-  HashMap<std::uint64_t, std::uint32_t> theirs(
-      (*cluster)[1], {.name = "odd", .slots = 50, .style = GetParam().style});
+  const MapOptions options{.name = "odd", .slots = 50, .style = GetParam().style};
+  MapOptions others = options;
+  others.packed = true;
+  Map mine((*cluster)[0], options);
+  Map theirs((*cluster)[1], others);
   std::uint32_t refused = 0;
-  for (std::uint64_t key = 0; key < 10; ++key) {
+  for (std::uint32_t key = 0; key < 10; ++key) {
     if (cluster->end_of(mine.insert(key, key)) == Status::refused) ++refused;
   }
   EXPECT_GT(refused, 0U);
@@ -219,7 +239,7 @@ TEST_P(Maps, AnAbandonedInsertLeavesNothingReserved) {
       cluster->pass(key % 20);
     }
     EXPECT_EQ(status_of(1, key, 2), Status::ok);
-    const std::uint64_t value = find(0, key);
+    const std::uint32_t value = find(0, key);
     EXPECT_TRUE(value == 1 || value == 2) << value;
   }
 }

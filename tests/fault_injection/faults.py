@@ -18,7 +18,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOKEN = re.compile(r"\w+|[^\w\s]")
-KNOWN = {"what", "breaks", "source", "code", "faulty", "change", "program", "tests", "says", "seeds", "found", "agreement"}
+KNOWN = {"what", "breaks", "source", "code", "faulty", "change", "program", "tests", "says", "seeds", "found", "agreement", "also"}
 
 
 class Mistake(Exception):
@@ -33,7 +33,7 @@ class Fault:
         self.file, self.name = file, name
         self.layer = pathlib.Path(file).stem
         entry = {**defaults, **entry}
-        self.__dict__.update({key: entry.get(key, "") for key in ("what", "breaks", "program", "tests", "says", "seeds", "agreement")})
+        self.__dict__.update({key: entry.get(key, "") for key in ("what", "breaks", "program", "tests", "says", "seeds", "agreement", "also")})
         self.is_found = entry.get("found", True)
         self.changes = entry.get("change", [entry])
 
@@ -128,6 +128,9 @@ def tests(program, files):
             arguments = f"sim multicast --seeds {fault.seeds.replace(' ', '..')}"
         if not says:
             raise Mistake(f"{fault.file}: [{fault.name}] lacks `says`: by what the output shows that it is found")
+        if fault.also and program == fault.program:
+            print(f'add_test(NAME {name}.also COMMAND {program} {fault.name} "--gtest_filter={fault.also}")')
+            print(f'set_tests_properties({name}.also PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION "{says}")')
         print(f"add_test(NAME {name} COMMAND {program} {fault.name} {arguments})")
         environment = f' ENVIRONMENT "DUNLIN_SEEDS={fault.seeds}"' if fault.tests and fault.seeds else ""
         print(f'set_tests_properties({name} PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION "{says}"{environment})')

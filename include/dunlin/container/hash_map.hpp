@@ -32,6 +32,9 @@ struct MapOptions {
   std::size_t pool_bytes = 0;     // each member's pool, for values too long for a slot
   /// With a pool: bytes of a value for which a slot has room; 0: what the slot's lines leave.
   std::uint32_t inline_bytes = 0;
+  /// Half the memory for keys of 8 bytes and values of up to 4, and faster changes of values; but
+  /// the slot of an erased key stays that key's. docs/container.md: Packed slots.
+  bool packed = false;
 };
 
 namespace container {
@@ -151,25 +154,27 @@ class HashMap {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
 
-  // The next two have many calls under way at once, and wait; where memory is mapped, the cache
+  // The next four have many calls under way at once, and wait; where memory is mapped, the cache
   // misses of many calls pass at once. They return the first error, or ok; the others are done in
-  // any case.
+  // any case. Calls on one key may take effect in any order.
   remote::Status insert_many(std::span<const std::pair<K, V>> elements,
                              Promise promise = Promise::both, Style style = Style::automatic) {
-    return many(
-        elements.size(), [&](std::size_t i) -> const K& { return elements[i].first; },
-        [&](std::size_t i) {
-          return insert(elements[i].first, elements[i].second, promise, style);
-        },
-        [](std::size_t, const Found<V>&) {});
+    return write_many({container::MapCall::insert, promise, style}, elements);
+  }
+  remote::Status assign_many(std::span<const std::pair<K, V>> elements,
+                             Promise promise = Promise::both, Style style = Style::automatic) {
+    return write_many({container::MapCall::assign, promise, style}, elements);
+  }
+  remote::Status erase_many(std::span<const K> keys, Promise promise = Promise::both,
+                            Style style = Style::automatic) {
+    return many({container::MapCall::erase, promise, style}, keys.size(), keys_of(keys),
+                [](std::size_t, const Found<V>&) {});
   }
   /// `found[i]` is how the find of `keys[i]` ends. Requires as many of both.
   remote::Status find_many(std::span<const K> keys, std::span<Found<V>> found,
                            Promise promise = Promise::both, Style style = Style::automatic) {
-    return many(
-        keys.size(), [&](std::size_t i) -> const K& { return keys[i]; },
-        [&](std::size_t i) { return find(keys[i], promise, style); },
-        [&](std::size_t i, const Found<V>& one) { found[i] = one; });
+    return many({container::MapCall::find, promise, style}, keys.size(), keys_of(keys),
+                [&](std::size_t i, const Found<V>& one) { found[i] = one; });
   }
 
   /// Calls `see(key, value)` for the elements of this member's part.
@@ -224,8 +229,29 @@ class HashMap {
   static constexpr std::size_t kManyAtOnce = 32;  // calls under way
   static constexpr std::size_t kAhead = 16;       // keys whose memory is asked for
 
-  template <class KeyOf, class Begin, class End>
-  remote::Status many(std::size_t count, const KeyOf& key_of, const Begin& begin, const End& end) {
+  struct Kind {
+    container::MapCall call;
+    Promise promise;
+    Style style;
+  };
+  struct Operands {
+    const K& key;
+    const V* value;  // null: the call writes none
+  };
+  static auto keys_of(std::span<const K> keys) noexcept {
+    return [keys](std::size_t i) { return Operands{keys[i], nullptr}; };
+  }
+  remote::Status write_many(const Kind& kind, std::span<const std::pair<K, V>> elements) {
+    return many(
+        kind, elements.size(),
+        [&](std::size_t i) {
+          return Operands{elements[i].first, &elements[i].second};
+        },
+        [](std::size_t, const Found<V>&) {});
+  }
+  /// Calls `end(i, result)` for each call; `of(i)` are its operands.
+  template <class Of, class End>
+  remote::Status many(const Kind& kind, std::size_t count, const Of& of, const End& end) {
     struct UnfinishedCall {
       Operation call;
       std::size_t i = 0;
@@ -236,13 +262,14 @@ class HashMap {
       if (status == remote::Status::ok) status = result.status;
       end(i, result);
     };
-    for (std::size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(key_of(i));
+    for (std::size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(of(i).key);
     std::size_t turn = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) prefetch(key_of(i + kAhead));
-      Operation call = begin(i);
+      if (i + kAhead < count) prefetch(of(i + kAhead).key);
+      if (i % kAhead == 0) static_cast<void>(Operation(core_.progress(), {}).wait());  // it polls
+      if (ends_at_once(kind, of(i), [&](const Found<V>& result) { finish(i, result); })) continue;
+      Operation call = begun(kind.call, of(i).key, of(i).value, kind.promise, kind.style);
       if (call.finished()) {
-        if (i % kAhead == 0) static_cast<void>(call.wait());  // it polls now and then
         finish(i, call.result());
       } else if (unfinished.size() < kManyAtOnce) {
         unfinished.push_back({std::move(call), i});
@@ -254,6 +281,25 @@ class HashMap {
     }
     for (UnfinishedCall& last : unfinished) finish(last.i, last.call.outcome());
     return status;
+  }
+  /// As begun(), but a call that needs no protocol makes no object; false: nothing is done.
+  template <class End>
+  bool ends_at_once(const Kind& kind, const Operands& of, const End& end) {
+    if constexpr (!VariableSize<K> && !VariableSize<V>) {
+      constexpr std::uint32_t kKeyBytes = container::kBytesOf<K>;
+      constexpr std::uint32_t kValueBytes = container::kBytesOf<V>;
+      alignas(8) container::MapPayload<K, V> payload;
+      static_cast<void>(container::pack(of.key, payload.data(), kKeyBytes));
+      if (of.value != nullptr)
+        static_cast<void>(container::pack(*of.value, payload.data() + kKeyBytes, kValueBytes));
+      const container::MapApplied done =
+          core_.at_once(kind.call, kind.promise, kind.style, payload.data());
+      if (done.is_again()) return false;
+      const bool has_value = container::has_value(kind.call, done.found());
+      end(Found<V>(done, {payload.data() + kKeyBytes, has_value ? kValueBytes : 0}));
+      return true;
+    }
+    return false;
   }
   void prefetch(const K& key) const noexcept {
     if constexpr (!VariableSize<K>) core_.prefetch(&key);
@@ -273,7 +319,8 @@ class HashMap {
                             .slots = options.slots,
                             .style = options.style,
                             .checked = options.checked,
-                            .grow_to = options.grow_to};
+                            .grow_to = options.grow_to,
+                            .packed = options.packed};
     if (!is_pooled) return spec;
     spec.value_bytes = kLengthBytes + container::inline_bytes(spec.key_bytes, options.inline_bytes);
     spec.longest_value = longest;

@@ -25,6 +25,9 @@
 ///          agreed death only by the member that holds it.
 ///  CON-M5  A home offers a slot without an element to a key only if the key has no slot, no slot
 ///          of its sequence is empty, and none ever will be; and one slot at a time.
+///  CON-K2  A call that changes what the map has for a key with a packed slot does so by one
+///          compare-and-swap.
+///  CON-K3  A packed slot whose word has been ready once stays its key's for ever.
 ///  CON-G1  A key's sequence is the windows of its part's tables, table by table. The key's slot
 ///          is in the first window that had a vacant slot.
 ///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
@@ -39,6 +42,7 @@ struct MapSpec {
   Style style = Style::automatic;
   bool checked = false;       // whether promises are checked
   std::uint32_t grow_to = 0;  // slots of a part once all its tables are made; 0: it has one table
+  bool packed = false;        // 16 bytes for a key of 8 bytes and a value of up to 4
   // With a pool (pooled_value.hpp), value_bytes is the number of bytes of a value that a slot
   // holds.
   std::uint32_t longest_value = 0;  // 0: the map has no pool
