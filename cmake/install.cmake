@@ -11,7 +11,7 @@ install(DIRECTORY include/dunlin TYPE INCLUDE)
 if(DUNLIN_APPS)
   install(TARGETS dunlin_command)
   # Those that were built, beside dunlin: it looks for dunlin-bench there, and that for the others.
-  foreach(target dunlin_bench_command dunlin_mpi_barrier dunlin_mpi_one_sided dunlin_fast_dds)
+  foreach(target dunlin_bench_command dunlin_mpi_collectives dunlin_mpi_one_sided dunlin_fast_dds)
     if(TARGET ${target})
       install(TARGETS ${target} OPTIONAL)
     endif()

@@ -1,55 +1,37 @@
-// A barrier: nobody starts a round before everybody has finished the one before. Members count
-// what they have finished; row 0 lets all pass once the slowest has caught up. Row 0 is fixed: if
-// that member dies, nobody takes its place, because a table elects no leader (docs/table.md).
-// Start three of it:
+// A barrier: nobody starts a round before everybody has finished the one before. Start three of it:
 //
 //     for i in 1 2 3; do ./barrier & done; wait
 
+#include <functional>
 #include <iostream>
 
+#include <dunlin/container.hpp>
 #include <dunlin/join.hpp>
-#include <dunlin/run.hpp>
-#include <dunlin/table.hpp>
 
 namespace {
 
-constexpr int kRounds = 1'000;
-constexpr std::uint32_t kTimeoutMs = 60'000;
-
-struct Row {
-  dunlin::Cell<int> finished;
-  dunlin::Cell<int> released;  // of row 0 only
-};
-
-void release_rounds(dunlin::Table<Row>& table) {
-  table.when(dunlin::min(&Row::finished) > dunlin::mine(&Row::released)).recurrent([](auto& t) {
-    t.mine().released = t.mine().released + 1;
-    t.push(&Row::released);
-  });
-}
-
-void finish_round(dunlin::Table<Row>& table) {
-  table.mine().finished = table.mine().finished + 1;
-  table.push(&Row::finished);
-}
+constexpr std::uint32_t kMembers = 3;
+constexpr std::uint64_t kRounds = 1'000;
 
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::join({.group = "barrier", .members = 3});
-  dunlin::Table<Row> table(fabric);
-  if (table.my_row() == 0) release_rounds(table);
+  const auto fabric = dunlin::join({.group = "barrier", .members = kMembers});
+  dunlin::Containers containers(*fabric);
+  dunlin::Collectives team(containers, {.name = "team"});
+  dunlin::Counter finished(containers, {.name = "finished"});
 
-  bool done = false;
-  table.when(dunlin::row(0, &Row::released) >= dunlin::mine(&Row::finished))
-      .recurrent([&](auto& t) {
-        done = t.mine().finished == kRounds;
-        if (!done) finish_round(t);
-      });
-  if (!dunlin::run_until(
-          table, [&] { return done && table.settled(); }, kTimeoutMs))
-    return 1;
-  std::cout << "node " << table.my_row() << " passed " << kRounds << " rounds\n";
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    if (!finished.add(1).outcome().ok() || !team.barrier().outcome().ok())
+      throw dunlin::Error(team.describe());
+    if (finished.read().outcome().value() < round * kMembers)
+      throw dunlin::Error("a barrier has let this member pass before another one came");
+  }
+  const auto rounds = team.all_reduce(kRounds, std::plus<>()).outcome();
+  if (!rounds.ok()) throw dunlin::Error(team.describe());
+  std::cout << "node " << fabric->rank() << " passed " << kRounds << " of " << rounds.value()
+            << " rounds\n";
+  team.barrier().wait();  // nobody leaves before all have come here; how it ends says nothing more
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

@@ -22,6 +22,10 @@ namespace dunlin::bench {
 /// chooses.
 [[nodiscard]] Experiment style_choices(const RealNetwork& network);
 [[nodiscard]] Experiment simulated_style_choices();
+/// Barriers, all-reduces and broadcasts of 2 to 16 processes, beside MPI's.
+[[nodiscard]] Experiment collectives();
+/// The same of 2 to 1,024 simulated members, beside bare writes.
+[[nodiscard]] Experiment simulated_collectives();
 /// Beside one-sided operations of MPI.
 [[nodiscard]] Experiment container_peers();
 [[nodiscard]] std::vector<Experiment> simulated_containers();

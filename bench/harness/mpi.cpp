@@ -9,7 +9,7 @@
 namespace dunlin::bench {
 namespace {
 
-constexpr std::string_view kBarriers = "barriers per second: ";
+constexpr std::string_view kCalls = "calls per second: ";
 
 }  // namespace
 
@@ -50,13 +50,13 @@ std::string MpiProgram::run(std::uint32_t processes, const std::vector<std::stri
   return run.output;
 }
 
-MpiBarrier::MpiBarrier(const std::filesystem::path& folder)
-    : MpiProgram("dunlin-mpi-barrier", "MPI_Barrier", folder) {}
+MpiCollectives::MpiCollectives(const std::filesystem::path& folder)
+    : MpiProgram("dunlin-mpi-collectives", "MPI_Barrier", folder) {}
 
-double MpiBarrier::per_second(std::uint32_t processes, std::uint64_t barriers,
-                              std::chrono::milliseconds timeout) const {
-  return last_number_after(kBarriers, "mpirun",
-                           run(processes, {std::to_string(barriers)}, timeout));
+double MpiCollectives::per_second(const std::string& call, std::uint32_t processes,
+                                  std::uint64_t count, std::chrono::milliseconds timeout) const {
+  return last_number_after(kCalls, "mpirun",
+                           run(processes, {call, std::to_string(count)}, timeout));
 }
 
 MpiOneSided::MpiOneSided(const std::filesystem::path& folder)

@@ -10,8 +10,9 @@
 #include "bench/harness/program.hpp"
 #include "process/program.hpp"
 
-/// Programs of the MPI library, run beside what they are compared with: its barrier beside our own
-/// counting when there are more processes than cores, and its one-sided operations beside segments.
+/// Programs of the MPI library, run beside what they are compared with: its collectives beside
+/// ours, its barrier beside our counting when there are more processes than cores, and its
+/// one-sided operations beside segments.
 namespace dunlin::bench {
 
 /// One of our small programs, and mpirun to start it with.
@@ -33,14 +34,15 @@ class MpiProgram {
   std::string missing_;
 };
 
-class MpiBarrier : public MpiProgram {
+class MpiCollectives : public MpiProgram {
  public:
   /// Looks for mpirun, and in the folder for our small program.
-  explicit MpiBarrier(const std::filesystem::path& folder = process::folder_of_this_program());
+  explicit MpiCollectives(const std::filesystem::path& folder = process::folder_of_this_program());
 
-  /// Barriers a second of `processes` that share the cores and yield when idle. Throws Error.
-  [[nodiscard]] double per_second(std::uint32_t processes, std::uint64_t barriers,
-                                  std::chrono::milliseconds timeout) const;
+  /// Calls a second of `processes` that share the cores and yield when idle: "barrier",
+  /// "all_reduce" or "broadcast". Throws Error.
+  [[nodiscard]] double per_second(const std::string& call, std::uint32_t processes,
+                                  std::uint64_t count, std::chrono::milliseconds timeout) const;
 };
 
 /// One-sided operations between two processes; medians in nanoseconds.

@@ -121,12 +121,13 @@ void crowded_round(Team& team, const Effort& effort, std::uint32_t processes,
 
 Result crowded(const Effort& effort, std::uint32_t processes, std::uint32_t full_rounds) {
   const std::uint64_t rounds = std::max(effort.scaled(full_rounds), 100U);
-  const MpiBarrier mpi;
+  const MpiCollectives mpi;
   std::vector<double> barriers;
   Team team({.processes = processes, .timeout = effort.timeout});
   for (std::uint32_t i = 0; i < effort.rounds; ++i) {
     crowded_round(team, effort, processes, rounds);
-    if (mpi.available()) barriers.push_back(mpi.per_second(processes, rounds, effort.timeout));
+    if (mpi.available())
+      barriers.push_back(mpi.per_second("barrier", processes, rounds, effort.timeout));
   }
   return compared({.params = {{"processes", double(processes)}, {"wait", "adaptive"}},
                    .unit = "1/s",

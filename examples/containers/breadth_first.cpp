@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <span>
@@ -55,31 +56,12 @@ void demand(Status status, const char* what) {
     throw dunlin::Error(std::string(what) + ": " + std::string(dunlin::remote::describe(status)));
 }
 
-class Barrier {
- public:
-  explicit Barrier(dunlin::Containers& containers) : counter_(containers, {.name = "arrived"}) {}
-  void wait() {
-    demand(counter_.add(1).wait(), "a barrier");
-    expected_ += kMembers;
-    for (;;) {
-      const auto arrived = counter_.read().outcome();
-      demand(arrived.status, "a barrier");
-      if (arrived.value() >= expected_) return;
-    }
-  }
-
- private:
-  dunlin::Counter counter_;
-  std::uint64_t expected_ = 0;
-};
-
 /// The distance of each vertex from vertex 0, in a map of all processes.
 class Search {
  public:
   Search(dunlin::Containers& containers, const Graph& graph)
       : graph_(graph),
-        barrier_(containers),
-        total_(containers, {.name = "visited"}),
+        team_(containers, {.name = "team"}),
         distances_(containers, {.name = "distances",
                                 .slots = static_cast<std::uint32_t>(2 * graph.size() + 64)}) {
     for (const char* name : {"even", "odd"})
@@ -92,15 +74,16 @@ class Search {
   /// How many vertices this process has visited.
   std::uint64_t run(bool begins) {
     if (begins) reach(0, 0);
-    std::uint64_t visited = 0, before = 0;
-    do {
-      barrier_.wait();  // all of this distance are in their queue
-      before = visited_by_all_;
-      visited += visit_all_of(distance_);
+    demand(team_.barrier().wait(), "a barrier");  // the first vertex is in its queue
+    for (std::uint64_t visited = 0;;) {
+      const std::uint64_t of_distance = visit_all_of(distance_);
+      visited += of_distance;
       ++distance_;
-      count(visited);
-    } while (visited_by_all_ > before);
-    return visited;
+      // When this ends, all of the next distance are in their queue.
+      const auto of_all = team_.all_reduce(of_distance, std::plus<>()).outcome();
+      demand(of_all.status, "a sum");
+      if (of_all.value() == 0) return visited;
+    }
   }
   bool is_as_by_boost() {
     using Adjacency = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS>;
@@ -124,7 +107,8 @@ class Search {
               << " differ from Boost.Graph\n";
     return wrong == 0;
   }
-  void leave_together() { barrier_.wait(); }
+  /// However it ends: all have come here, or one has gone.
+  void leave_together() { team_.barrier().wait(); }
 
  private:
   /// Of all that reach a vertex at once, one inserts it.
@@ -148,23 +132,11 @@ class Search {
       visited += many;
     }
   }
-  /// What all have visited so far.
-  void count(std::uint64_t mine) {
-    demand(total_.add(mine - counted_).wait(), "a count");
-    counted_ = mine;
-    barrier_.wait();
-    const auto all = total_.read().outcome();
-    demand(all.status, "a count");
-    visited_by_all_ = all.value();
-  }
 
   const Graph& graph_;
-  Barrier barrier_;
-  dunlin::Counter total_;
+  dunlin::Collectives team_;
   dunlin::HashMap<Vertex, std::uint32_t> distances_;
   std::vector<std::unique_ptr<dunlin::Queue<Vertex>>> queues_;
-  std::uint64_t counted_ = 0;
-  std::uint64_t visited_by_all_ = 0;
   std::uint32_t distance_ = 0;
 };
 

@@ -3,6 +3,7 @@
 /// Containers: data structures over the memory of the members, by one-sided access or by message.
 #include <dunlin/container/aggregator.hpp>
 #include <dunlin/container/calibration.hpp>
+#include <dunlin/container/collectives.hpp>
 #include <dunlin/container/containers.hpp>
 #include <dunlin/container/cost.hpp>
 #include <dunlin/container/hash_map.hpp>

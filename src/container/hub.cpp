@@ -250,11 +250,6 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
   });
 }
 
-Status Site::fault(Rank rank) const noexcept {
-  if (hub_.gone(rank) || withdrawn_[rank]) return Status::lost;
-  return refused_[rank] ? Status::refused : Status::ok;
-}
-
 Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& accepted) noexcept {
   DUNLIN_ASSERT(accepted <= batch.size(), "FAB-F1: what is left of a batch follows what is posted");
   const dunlin::Posted posted = hub_.fabric.post(batch.subspan(accepted));

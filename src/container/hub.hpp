@@ -94,8 +94,9 @@ struct Hub final : remote::Part {
   std::uint32_t costs_version = 1;  // of those in the options
   std::uint32_t present = 0;        // members now
   std::map<std::uint64_t, Served*> served;
-  std::string broken_promise;  // the last
-  std::string why_refused;     // the last
+  std::map<std::uint64_t, std::uint64_t> sets_made;  // by Collectives, with name and members
+  std::string broken_promise;                        // the last
+  std::string why_refused;                           // the last
   HubCounters counters;
   Attention attention;  // of this member, and of those that it asks
 
@@ -131,6 +132,7 @@ class Site {
   Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
        const std::string& layout, std::uint64_t generation = 0);
   void announce() { hub_.fabric.announce(region_); }
+  void announce(std::span<const Rank> to) { hub_.fabric.announce(region_, to); }
 
   [[nodiscard]] SiteGate gate(Rank to) const noexcept { return {this, to}; }
   [[nodiscard]] Fabric& fabric() const noexcept { return hub_.fabric; }
@@ -142,7 +144,14 @@ class Site {
   [[nodiscard]] std::byte* memory() const noexcept { return region_.memory().data(); }
   [[nodiscard]] std::span<std::byte> own() const noexcept { return region_.memory(); }
   /// Why operations on that member's part will never be possible again; ok if they may be.
-  [[nodiscard]] remote::Status fault(Rank rank) const noexcept;
+  [[nodiscard]] remote::Status fault(Rank rank) const noexcept {
+    return hub_.gone(rank) ? remote::Status::lost : fault_of_part(rank);
+  }
+  /// The same, whether or not that member is one still.
+  [[nodiscard]] remote::Status fault_of_part(Rank rank) const noexcept {
+    if (withdrawn_[rank]) return remote::Status::lost;
+    return refused_[rank] ? remote::Status::refused : remote::Status::ok;
+  }
   [[nodiscard]] bool connected(Rank rank) const noexcept {
     return hub_.fabric.connected(rank, region_.id());
   }

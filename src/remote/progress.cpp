@@ -5,6 +5,7 @@
 #include <dunlin/remote/in_flight.hpp>
 
 #include "assert.hpp"
+#include "fabric/processors.hpp"
 #include "fabric/thread_guard.hpp"
 
 namespace dunlin::remote {
@@ -12,6 +13,8 @@ namespace {
 
 /// Polls in vain before the thread sleeps: some 20 us.
 constexpr std::uint32_t kPollsBeforeSleep = 400;
+/// Where members share processors, the one that is waited for may need this one.
+constexpr std::uint32_t kPollsPerYield = 16;
 /// Of the waits for what has ended already, one in so many polls.
 constexpr std::uint32_t kWaitsPerPoll = 64;
 /// A sleep ends at least this often, whatever rings.
@@ -233,7 +236,12 @@ void Progress::pause(std::uint32_t fruitless, std::uint64_t deadline_ns) {
           "use then() or co_await, or wait outside World::run_until");
     return;
   }
-  if (fruitless < kPollsBeforeSleep) return;
+  if (fruitless < kPollsBeforeSleep) {
+    static const std::uint32_t processors = usable_processors();
+    const bool yields = fruitless % kPollsPerYield == kPollsPerYield - 1;
+    if (yields && fabric_.host_members() > processors) sched_yield();
+    return;
+  }
   const std::uint64_t now = fabric_.now_ns();
   if (now >= deadline_ns) return;
   fabric_.prepare_sleep();

@@ -9,6 +9,7 @@
 
 #include <dunlin/run.hpp>
 
+#include "fabric/processors.hpp"
 #include "fabric/sleeping.hpp"
 #include "run/threads.hpp"
 
@@ -23,13 +24,6 @@ constexpr std::uint32_t kPollsPerClock = 32;
 // Where processors are shared, time passes while others run; a sleep needs this many turns in vain
 // too.
 constexpr std::uint32_t kLeastTurns = 16;
-
-std::uint32_t usable_processors() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<std::uint32_t>(CPU_COUNT(&set));
-}
 
 }  // namespace
 

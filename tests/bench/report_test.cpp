@@ -121,11 +121,11 @@ TEST(HtmlReport, HasWhatItsScriptDraws) {
   EXPECT_EQ(drawn["results"][0]["limit"], 100);
 }
 
-TEST(MpiBarrier, SaysThatItsProgramIsNotThere) {
+TEST(MpiCollectives, SaysThatItsProgramIsNotThere) {
   if (!process::program_exists("mpirun")) GTEST_SKIP() << "mpirun is not installed";
-  const MpiBarrier mpi("/nowhere/bin");
+  const MpiCollectives mpi("/nowhere/bin");
   EXPECT_FALSE(mpi.available());
-  EXPECT_NE(mpi.missing().find("dunlin-mpi-barrier was not found beside dunlin, in /nowhere/bin"),
+  EXPECT_NE(mpi.missing().find("dunlin-mpi-collectives was not found beside dunlin, in /nowhere/bin"),
             std::string::npos)
       << mpi.missing();
 }

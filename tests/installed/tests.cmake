@@ -32,9 +32,9 @@ if(TARGET dunlin_bench_command)
     PASS_REGULAR_EXPRESSION "^dunlin-bench ${PROJECT_VERSION}\n$" FIXTURES_REQUIRED installed)
 endif()
 
-if(TARGET dunlin_mpi_barrier)
-  add_test(NAME installed.mpi_barrier COMMAND ${root}/bin/dunlin-mpi-barrier 1)
-  set_tests_properties(installed.mpi_barrier PROPERTIES FIXTURES_REQUIRED installed)
+if(TARGET dunlin_mpi_collectives)
+  add_test(NAME installed.mpi_collectives COMMAND ${root}/bin/dunlin-mpi-collectives barrier 1)
+  set_tests_properties(installed.mpi_collectives PROPERTIES FIXTURES_REQUIRED installed)
 endif()
 
 if(PKG_CONFIG AND DUNLIN_APPS)

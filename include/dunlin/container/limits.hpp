@@ -14,19 +14,22 @@ inline constexpr std::uint32_t kLengthBytes = 2;                 // before a val
 inline constexpr std::uint32_t kMaxPooledValueBytes = 1U << 20;  // a value in a pool
 inline constexpr std::uint32_t kReferenceBytes = 20;             // to a pooled value, in a slot
 inline constexpr std::uint32_t kMaxSlots = std::uint32_t{1} << 31;  // in one member's part
-inline constexpr std::uint32_t kProbeBytes = 512;           // most that a search reads at once
-inline constexpr std::uint32_t kMaxMapTables = 16;          // in a part that grows
-inline constexpr std::uint32_t kTableWindow = 16;           // slots that may hold a key
-inline constexpr std::uint32_t kPackedTableWindow = 32;     // the same, of packed slots
-inline constexpr std::uint32_t kPackedKeyBytes = 8;         // in a packed slot
-inline constexpr std::uint32_t kMaxPackedValueBytes = 4;    // in a packed slot
-inline constexpr std::uint32_t kScanBytes = 65'536;         // most that a scan reads at once
-inline constexpr std::uint32_t kScanValueBytes = 1U << 20;  // as kScanBytes, pooled values
-inline constexpr std::uint32_t kMaxBatchElements = 65'535;  // in a batch of an Aggregator
-inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;    // to one target
-inline constexpr std::uint32_t kMessageHeader = 32;         // a request, reply or claim has
+inline constexpr std::uint32_t kProbeBytes = 512;               // most that a search reads at once
+inline constexpr std::uint32_t kMaxMapTables = 16;              // in a part that grows
+inline constexpr std::uint32_t kTableWindow = 16;               // slots that may hold a key
+inline constexpr std::uint32_t kPackedTableWindow = 32;         // the same, of packed slots
+inline constexpr std::uint32_t kPackedKeyBytes = 8;             // in a packed slot
+inline constexpr std::uint32_t kMaxPackedValueBytes = 4;        // in a packed slot
+inline constexpr std::uint32_t kScanBytes = 65'536;             // most that a scan reads at once
+inline constexpr std::uint32_t kScanValueBytes = 1U << 20;      // as kScanBytes, pooled values
+inline constexpr std::uint32_t kMaxBatchElements = 65'535;      // in a batch of an Aggregator
+inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;        // to one target
+inline constexpr std::uint32_t kMaxCollectiveBytes = 1U << 20;  // that a Collectives moves at once
+inline constexpr std::uint32_t kCollectiveSlots = 4;  // calls that a member can be ahead of another
+inline constexpr std::uint32_t kMessageHeader = 32;   // a request, reply or claim has
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
+static_assert(kMaxContainerNameBytes + 12 <= kMaxRegionNameBytes, "for \"collectives:\"");
 static_assert(kMaxElementBytes < 0xffff, "a length has kLengthBytes bytes; 0xffff is none");
 
 }  // namespace dunlin
