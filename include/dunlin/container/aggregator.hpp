@@ -61,8 +61,9 @@ class AggregatorCore {
   AggregatorCore(const AggregatorCore&) = delete;
   AggregatorCore& operator=(const AggregatorCore&) = delete;
 
-  /// Reserves room for the next element, which counts as pushed then; null if there is no room now.
-  [[nodiscard]] std::byte* push(Rank to);
+  /// Reserves room for the next `count` elements, or for some of them: sets `count`. They count as
+  /// pushed then. Null if there is no room now.
+  [[nodiscard]] std::byte* push(Rank to, std::size_t& count);
   /// Waits until there is room for that target.
   [[nodiscard]] remote::Call<remote::Status> wait_for_room(Rank to);
   /// Sends all that was pushed, and waits until it has been taken.
@@ -120,7 +121,8 @@ class Aggregator {
   /// Returns whether there was room: if not, poll, and push again. Drops elements for a lost
   /// member.
   [[nodiscard]] bool push(Rank to, const T& element) {
-    std::byte* const at = core_.push(to);
+    std::size_t one = 1;
+    std::byte* const at = core_.push(to, one);
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));
     return at != nullptr || core_.lost(to);
   }
@@ -129,6 +131,20 @@ class Aggregator {
     while (!push(to, element)) {
       const remote::Status status = core_.wait_for_room(to).wait();
       if (status != remote::Status::ok) return status;
+    }
+    return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
+  }
+  /// Adds all, in their order.
+  remote::Status add_many(Rank to, std::span<const T> elements) {
+    while (!elements.empty() && !core_.lost(to)) {
+      std::size_t some = elements.size();
+      std::byte* const at = core_.push(to, some);
+      if (at != nullptr) {
+        std::memcpy(at, elements.data(), some * sizeof(T));
+        elements = elements.subspan(some);
+      } else if (const auto status = core_.wait_for_room(to).wait(); status != remote::Status::ok) {
+        return status;
+      }
     }
     return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
   }
