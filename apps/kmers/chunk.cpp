@@ -56,7 +56,7 @@ bool ChunkReader::next(Chunk& chunk) {
     if (at_ < piece_.size()) return true;
     at_ = 0;
     piece_.clear();
-    if (!next_piece()) return false;
+    if (!next_piece()) return chunk.bytes > 0;
   }
 }
 

@@ -61,7 +61,7 @@ class ChunkReader {
  public:
   ChunkReader(std::vector<Input> files, std::uint32_t k) : files_(std::move(files)), k_(k) {}
 
-  /// Fills the chunk; false if it is the last one. Throws BadInput.
+  /// Fills the chunk; false if there is none any more. Throws BadInput.
   [[nodiscard]] bool next(Chunk& chunk);
   /// How much of the files, as they lie on the disk, has been taken.
   [[nodiscard]] std::uint64_t bytes_taken() const noexcept {

@@ -51,11 +51,14 @@ Examples:
   dunlin kmers -k 31 --processes 4 --all --dump counts.txt genome.fa
   dunlin kmers reads.fa.gz --jellyfish --report run.html)";
 
+constexpr std::uint64_t kMostRounds = 1024;
+
 struct Options {
   kmers::CountOptions count;
   std::vector<std::string> files;
   std::uint64_t k = 21;
   std::uint64_t processes = 2;
+  std::uint64_t rounds = kmers::CountOptions().rounds;
   bool all = false;
   bool jellyfish = false;
   std::string style = "automatic";
@@ -98,6 +101,8 @@ kmers::CountOptions checked(const Options& options) {
     throw BadInput(fmt::format("-k {}: 1 to {}", options.k, kmers::kMaxK));
   if (options.processes < 1 || options.processes > 64)
     throw BadInput(fmt::format("--processes {}: 1 to 64", options.processes));
+  if (options.rounds < 1 || options.rounds > kMostRounds)
+    throw BadInput(fmt::format("--rounds {}: 1 to {}", options.rounds, kMostRounds));
   if (count.slots > kMaxSlots)
     throw BadInput(fmt::format("--slots {}: at most {} (kMaxSlots)", count.slots, kMaxSlots));
   if (count.fabric.network == "sim")
@@ -111,6 +116,7 @@ kmers::CountOptions checked(const Options& options) {
   for (const NamedFile& file : written) demand_writable(file);
   count.k = static_cast<std::uint32_t>(options.k);
   count.processes = static_cast<std::uint32_t>(options.processes);
+  count.rounds = static_cast<std::uint32_t>(options.rounds);
   count.filter = !options.all;
   count.style = style_of(options.style);
   count.shows_progress = isatty(STDERR_FILENO) == 1;
@@ -164,6 +170,9 @@ void add_kmers(CLI::App& program) {
       ->capture_default_str();
   command->add_flag("--all", options->all, "Report what occurs once, too");
   add_text(*command, "--style", options->style, "STYLE", "automatic, one_sided or message")
+      ->capture_default_str();
+  add_number(*command, "--rounds", options->rounds, "N",
+             "Passes that count, each an equal share of the k-mers")
       ->capture_default_str();
   add_number(*command, "--slots", options->count.slots, "N",
              "Of each member's part of the map (default: by what the filter has seen)");

@@ -22,9 +22,10 @@ struct CountOptions {
   std::vector<Input> files;
   std::uint32_t k = 21;
   std::uint32_t processes = 2;
-  bool filter = true;       // leaves out what occurs once
-  std::uint64_t slots = 0;  // in each member's part; 0: by what the filter has seen
-  double letters = 0;       // of all files, about; count() sets it
+  bool filter = true;        // leaves out what occurs once
+  std::uint64_t slots = 0;   // in each member's part; 0: by what the filter has seen
+  std::uint32_t rounds = 2;  // passes that count, each an equal share of the k-mers
+  double letters = 0;        // of all files, about; count() sets it
   Style style = Style::automatic;
   app::FabricOptions fabric = {};
   std::string counts_file = {};  // which member 0 writes (found.hpp)

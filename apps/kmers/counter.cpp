@@ -18,6 +18,9 @@ namespace {
 // A filter mistakes few k-mers even if each letter of the reads begins another one.
 constexpr double kOnceBitsPerLetter = 4, kAgainBitsPerLetter = 2;
 
+/// Batches under way to all members together: while one has no processor, others go on.
+constexpr std::uint32_t kMostBatches = 64;
+
 /// How many k-mers' cache misses pass at once.
 constexpr std::size_t kAhead = 24;
 
@@ -39,12 +42,12 @@ void with_prefetch(std::span<const Kmer> kmers, const Prefetch& prefetch, const 
 }  // namespace
 
 KmerCounter::KmerCounter(Containers& containers, const CountOptions& options, double letters,
-                         Style style, PartTimes& times, Spill& singles)
+                         Style style, PartTimes& times, Ranges& found)
     : containers_(containers),
       options_(options),
       style_(style),
       times_(times),
-      singles_(singles),
+      found_(found),
       by_home_(style == Style::message ? containers.fabric().size() : 1),
       sizes_(by_home_.size()) {
   const std::uint32_t members = containers.fabric().size();
@@ -61,25 +64,48 @@ KmerCounter::KmerCounter(Containers& containers, const CountOptions& options, do
 std::unique_ptr<KmerCounter::Batches> KmerCounter::batches(
     const std::string& name, Handled (KmerCounter::*take)(std::span<const Kmer>)) {
   return std::make_unique<Batches>(
-      containers_, AggregatorOptions{.name = name, .elements = kBatchElements},
+      containers_,
+      AggregatorOptions{.name = name,
+                        .elements = kBatchKmers,
+                        .batches = std::max(4U, kMostBatches / containers_.fabric().size())},
       Batches::BatchHandler([this, take](Rank, std::span<const Kmer> kmers) {
         const InPart in(times_, Part::memory);
-        return (this->*take)(kmers);
+        try {
+          return (this->*take)(kmers);
+        } catch (const Error& error) {  // finish() throws it: a handler throws nothing
+          failure_ = error.what();
+          return Handled{.taken = kmers.size()};
+        }
       }));
 }
 
-/// A batch of the count waits at a member that has no map yet.
-void KmerCounter::begin_count(std::uint32_t slots) {
+/// A batch of a round waits at a member that has no map for it yet.
+void KmerCounter::begin_round(std::uint32_t round, std::uint32_t slots) {
   once_.reset();
+  round_ = round;
   slots_ = slots;
-  kmers_ = 0;
+  const std::string name = fmt::format("kmers of round {}", round);
   const bool coherent = containers_.fabric().properties().atomics_coherent_with_cpu;
-  map_.emplace(containers_, MapOptions{.name = "kmers",
+  map_.emplace(containers_, MapOptions{.name = name,
                                        .slots = slots,
                                        .style = coherent ? Style::automatic : Style::message});
   if (style_ != Style::message) return;
-  counted_.resize(kBatchElements);
-  batches_ = batches("counted kmers", &KmerCounter::count);
+  counted_.resize(kBatchKmers);
+  batches_ = batches(name, &KmerCounter::count);
+}
+
+void KmerCounter::end_round() {
+  const InPart in(times_, Part::sorting);
+  const std::uint32_t least = options_.filter ? 2 : 1;
+  map_->for_each_local([&](Kmer kmer, std::uint32_t count) {
+    if (count >= least) found_.add({kmer, count});
+  });
+  map_.reset();
+}
+
+/// Any hash does that has nothing in common with the place of a k-mer in the map.
+bool KmerCounter::is_in_round(Kmer kmer) const noexcept {
+  return (kmer * 0x9e3779b97f4a7c15U >> 32) * options_.rounds >> 32 == round_;
 }
 
 KmerCounter::Marks KmerCounter::marks() const noexcept {
@@ -101,14 +127,16 @@ void KmerCounter::add(const Chunk& chunk) {
   {
     const InPart in(times_, Part::hashing);
     std::ranges::fill(sizes_, 0);
+    const bool all = !map_ || options_.rounds == 1;
     for_each_kmer(chunk, options_.k, [&](Kmer kmer) {
+      if (!all && !is_in_round(kmer)) return;
       const Rank home = sizes_.size() == 1 ? 0 : again_->home_of(kmer);
       by_home_[home][sizes_[home]++] = kmer;
     });
   }
   for (std::size_t home = 0; home < sizes_.size(); ++home) {
     const auto kmers = std::span<const Kmer>(by_home_[home]).first(sizes_[home]);
-    kmers_ += kmers.size();
+    if (!map_) kmers_ += kmers.size();
     if (style_ == Style::message) {
       const InPart in(times_, Part::moving);
       demand_ok(batches_->add_many(static_cast<Rank>(home), kmers));
@@ -126,13 +154,12 @@ void KmerCounter::finish() {
   if (style_ != Style::message) return;
   const InPart in(times_, Part::moving);
   demand_ok(batches_->flush());
+  if (!failure_.empty()) throw Error(failure_);
   if (batches_->refused() > 0) demand_ok(Status::full);
 }
 
 void KmerCounter::add_single(Kmer kmer) {
-  if (options_.filter) return;
-  ++single_count_;
-  singles_.write(&kmer, sizeof kmer);
+  if (!options_.filter) found_.add({kmer, 1});
 }
 
 // --- one-sided -----------------------------------------------------------------------------------

@@ -12,22 +12,25 @@
 
 #include "kmers/chunk.hpp"
 #include "kmers/count.hpp"
+#include "kmers/gather.hpp"
 #include "kmers/part_times.hpp"
-#include "kmers/spill.hpp"
 
 /// One process of a count.
 namespace dunlin::kmers {
 
 using CountMap = HashMap<Kmer, std::uint32_t>;
 
+/// How many k-mers a batch brings.
+inline constexpr std::uint32_t kBatchKmers = 2048;
+
 /// A KmerCounter brings k-mers to the members that hold them, in one style or the other, twice: it
 /// marks those that occur again, and then counts them.
 class KmerCounter {
  public:
-  /// Of `letters` letters, all members together. `style` is not automatic. `singles` gets what
-  /// occurs once.
+  /// Of `letters` letters, all members together. `style` is not automatic. `found` gets the
+  /// k-mers and counts.
   KmerCounter(Containers& containers, const CountOptions& options, double letters, Style style,
-              PartTimes& times, Spill& singles);
+              PartTimes& times, Ranges& found);
 
   /// Marks or counts the chunk's k-mers.
   void add(const Chunk& chunk);
@@ -41,18 +44,18 @@ class KmerCounter {
     double mistaken = 0;   // the share of k-mers that occur once that is taken for such
   };
   [[nodiscard]] Marks marks() const noexcept;
-  /// From now on add() counts, in a map of so many slots for each member. All members have met.
-  void begin_count(std::uint32_t slots);
-  /// All members have met behind the count; leaves the map alone.
-  void end_count() { again_.reset(); }
+  /// From now on add() counts those k-mers that belong to this round, in a map of so many slots
+  /// for each member. All members have met.
+  void begin_round(std::uint32_t round, std::uint32_t slots);
+  /// All members have met behind the round. Its k-mers are found, and there is no map any more.
+  void end_round();
 
-  [[nodiscard]] CountMap& map() noexcept { return *map_; }
+  [[nodiscard]] const CountMap& map() const noexcept { return *map_; }
+  /// How many this member has added, in a pass through all reads.
   [[nodiscard]] std::uint64_t kmers() const noexcept { return kmers_; }
-  [[nodiscard]] std::uint64_t singles() const noexcept { return single_count_; }
 
  private:
   using Batches = Aggregator<Kmer>;
-  static constexpr std::uint32_t kBatchElements = 2048;
   static constexpr std::size_t kAtOnce = 32;  // one-sided calls
 
   [[nodiscard]] std::unique_ptr<Batches> batches(
@@ -64,21 +67,24 @@ class KmerCounter {
   void mark_one_sided(std::span<const Kmer> kmers);
   void count_one_sided(std::span<const Kmer> kmers);
   void add_single(Kmer kmer);
+  [[nodiscard]] bool is_in_round(Kmer kmer) const noexcept;
   void demand_ok(remote::Status status) const;
 
   Containers& containers_;
   const CountOptions& options_;
   const Style style_;
   PartTimes& times_;
-  Spill& singles_;
+  Ranges& found_;
   std::optional<BloomFilter<Kmer>> once_, again_;  // what occurs, and what does so again
   std::unique_ptr<Batches> batches_;               // with style message
   std::optional<CountMap> map_;
+  std::string failure_;  // of a handler
+  std::uint32_t round_ = 0;
   std::uint32_t slots_ = 0;
   std::vector<std::vector<Kmer>> by_home_;  // those of a chunk
   std::vector<std::size_t> sizes_;          // how many each home has of them
   std::vector<Kmer> counted_;               // those of a batch that are counted
-  std::uint64_t different_ = 0, marked_ = 0, kmers_ = 0, single_count_ = 0;
+  std::uint64_t different_ = 0, marked_ = 0, kmers_ = 0;
 };
 
 }  // namespace dunlin::kmers

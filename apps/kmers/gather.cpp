@@ -7,16 +7,8 @@
 namespace dunlin::kmers {
 namespace {
 
-constexpr std::uint64_t kRangeKmers = 1U << 19;  // in one range, of all members together
-constexpr std::size_t kBlockKmers = 4096;        // that are read or written at once
-
-/// The first k-mer of range `i` of `ranges`, of about equally many k-mers each: of k-mers and their
-/// reverse complements the lesser ones are counted, so the lower ones are more.
-Kmer begin_of(std::uint64_t i, std::uint64_t ranges, std::uint32_t k) {
-  if (i == ranges) return Kmer{1} << (2 * k);
-  const double share = 1 - std::sqrt(1 - static_cast<double>(i) / static_cast<double>(ranges));
-  return static_cast<Kmer>(share * static_cast<double>(Kmer{1} << (2 * k)));
-}
+constexpr std::size_t kRanges = 64;
+constexpr std::size_t kBlockKmers = 4096;  // that are written at once
 
 [[noreturn]] void fail(const std::string& path) { throw Error("'" + path + "' cannot be written"); }
 
@@ -36,22 +28,41 @@ Gathering::Gathering(Containers& containers, const CountOptions& options, PartTi
                      return {.taken = some.size()};
                    })) {}
 
-void Gathering::run(KmerCounter& counter, Spill& singles, std::uint64_t all_kmers,
-                    const std::function<void()>& at_first_range) {
+Ranges::Ranges(const std::string& folder, std::uint32_t k)
+    : all_(static_cast<double>(Kmer{1} << (2 * k))) {
+  for (std::size_t i = 0; i < kRanges; ++i) files_.emplace_back(folder);
+}
+
+/// Ranges have about equally many k-mers: of a k-mer and its reverse complement the lesser one is
+/// counted, so the lower ones are more.
+void Ranges::add(FoundKmer found) {
+  const double above = 1 - static_cast<double>(found.kmer) / all_;
+  const auto range = static_cast<std::size_t>((1 - above * above) * kRanges);
+  files_[std::min(range, kRanges - 1)].write(&found, sizeof found);
+}
+
+void Ranges::take(std::size_t range, std::vector<FoundKmer>& found) {
+  Spill& file = files_[range];
+  found.resize(file.bytes() / sizeof(FoundKmer));
+  file.rewind();
+  if (file.read(found.data(), file.bytes()) != file.bytes())
+    throw Error("counts cannot be read again");
+  std::ranges::sort(found, {}, &FoundKmer::kmer);
+}
+
+void Gathering::run(Ranges& ranges, const std::function<void()>& at_first_range) {
   const bool writes = containers_.fabric().rank() == 0;
   const File file(writes ? std::fopen(options_.counts_file.c_str(), "wbe") : nullptr);
   if (writes && file == nullptr) fail(options_.counts_file);
-  const std::uint64_t ranges = all_kmers / kRangeKmers + 1;
-  for (std::uint64_t i = 0; i < ranges; ++i) {
+  std::vector<FoundKmer> own;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
     {
       const InPart in(times_, Part::sorting);
-      collect(counter, singles, begin_of(i, ranges, options_.k),
-              begin_of(i + 1, ranges, options_.k));
+      ranges.take(i, own);
     }
     {
       const InPart in(times_, Part::moving);
-      if (batches_.add_many(0, own_) != remote::Status::ok ||
-          batches_.flush() != remote::Status::ok)
+      if (batches_.add_many(0, own) != remote::Status::ok || batches_.flush() != remote::Status::ok)
         throw Error("member 0 is lost");
     }
     meet_();
@@ -60,27 +71,6 @@ void Gathering::run(KmerCounter& counter, Spill& singles, std::uint64_t all_kmer
     meet_();  // no member sends k-mers of the next range before
   }
   if (writes && std::fflush(file.get()) != 0) fail(options_.counts_file);
-}
-
-void Gathering::collect(KmerCounter& counter, Spill& singles, Kmer from, Kmer end) {
-  const std::uint32_t least = options_.filter ? 2 : 1;
-  own_.clear();
-  counter.map().for_each_local([&](Kmer kmer, std::uint32_t count) {
-    if (kmer >= from && kmer < end && count >= least) own_.push_back({kmer, count});
-  });
-  if (counter.singles() > 0) {
-    std::vector<Kmer> block(kBlockKmers);
-    singles.rewind();
-    for (std::size_t left = counter.singles(); left > 0;) {
-      const std::size_t some = std::min(left, block.size());
-      if (singles.read(block.data(), some * sizeof(Kmer)) != some * sizeof(Kmer))
-        throw Error("what occurs once cannot be read again");
-      for (const Kmer kmer : std::span(block).first(some))
-        if (kmer >= from && kmer < end) own_.push_back({kmer, 1});
-      left -= some;
-    }
-  }
-  std::ranges::sort(own_, {}, &FoundKmer::kmer);
 }
 
 /// Each member's k-mers have come in order (CON-B1).

@@ -34,6 +34,7 @@ void Spill::fail() const {
 
 void Spill::write(const void* from, std::size_t bytes) {
   if (fwrite_unlocked(from, 1, bytes, file_.get()) != bytes) fail();
+  bytes_ += bytes;
 }
 
 void Spill::rewind() {

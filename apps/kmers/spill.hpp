@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -22,6 +23,7 @@ class Spill {
 
   /// Adds to the end. Requires that nothing has been read yet.
   void write(const void* from, std::size_t bytes);
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   void rewind();
   /// Returns how many bytes it has read: fewer than asked for at the end only.
   [[nodiscard]] std::size_t read(void* to, std::size_t bytes);
@@ -33,6 +35,7 @@ class Spill {
   [[noreturn]] void fail() const;
 
   std::string folder_;
+  std::uint64_t bytes_ = 0;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

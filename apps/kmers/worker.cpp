@@ -30,7 +30,6 @@ using std::chrono::steady_clock;
 
 constexpr std::uint32_t kQueuedChunks = 64;
 constexpr double kLoad = 0.8;  // of the map
-constexpr double kBatchKmers = 2048;
 
 class Worker {
  public:
@@ -41,18 +40,20 @@ class Worker {
         chunks_(here_.containers, {.name = "chunks", .capacity = kQueuedChunks, .host = 0}),
         readers_done_(here_.containers, {.name = "readers done"}),
         spilled_(options.folder),
-        singles_(options.folder) {}
+        found_(options.folder, options.k) {}
 
   void run() {
     const Style style = choose();
-    KmerCounter counter(here_.containers, options_, most_letters(), style, times_, singles_);
+    KmerCounter counter(here_.containers, options_, most_letters(), style, times_, found_);
     timed(mark_s, [&] { read_all(counter); });
     sample_memory();
-    counter.begin_count(slots_for(counter.marks()));
-    timed(count_s, [&] { count_spilled(counter); });
-    sample_memory();
-    counter.end_count();
-    timed(gather_s, [&] { gather(counter); });
+    held_[2] = static_cast<double>(counter.kmers());
+    const std::uint32_t slots = slots_for(counter.marks());
+    timed(count_s, [&] {
+      for (std::uint32_t round = 0; round < options_.rounds; ++round)
+        count_round(counter, round, slots);
+    });
+    timed(gather_s, [&] { gather(); });
     report(style);
   }
 
@@ -107,7 +108,7 @@ class Worker {
         const ComponentCosts costs = here_.calibration.measure(1, 20);
         const double one_sided = predict_ns(costs, Call::assign, Style::one_sided, {});
         // Members work while a batch is under way, so that its time counts once.
-        const double by_batch = costs.write_ns / kBatchKmers + sizeof(Kmer) * costs.byte_ns;
+        const double by_batch = costs.write_ns / double{kBatchKmers} + sizeof(Kmer) * costs.byte_ns;
         if (one_sided < by_batch) style = Style::one_sided;
         why_ = fmt::format(
             "the fabric's part of a count is {:.0f} ns one-sided, and {:.1f} ns in a batch",
@@ -126,35 +127,26 @@ class Worker {
     return most;
   }
 
-  // --- the first pass: reading -------------------------------------------------------------------
+  // --- passes through the reads ------------------------------------------------------------------
 
-  /// Each file is read by one member. Chunks go through a queue, so that each member takes as many
-  /// as it has time for; a reader that finds the queue full takes its chunk itself.
-  void read_all(KmerCounter& counter) {
-    std::vector<Input> files;
-    for (std::size_t i = me_.rank(); i < options_.files.size(); i += me_.size())
-      files.push_back(options_.files[i]);
-    total_ = 0;
-    for (const Input& file : files) {
-      std::error_code error;  // its reader says so
-      const auto bytes = std::filesystem::file_size(file.path, error);
-      if (!error) total_ += static_cast<double>(bytes);
-    }
-    ChunkReader reader(std::move(files), options_.k);
-    Chunk chunk;
-    for (bool is_last = false; !is_last;) {
-      {
-        const InPart in(times_, Part::reading);
-        is_last = !reader.next(chunk);
+  /// Each member takes the chunks that `next` gives it, until it returns false. It passes on
+  /// `offered` of them by a queue, from which each member takes as many as it has time for; while
+  /// the queue is full, it takes them itself.
+  template <class Next, class Take>
+  void pass(const Next& next, std::uint64_t offered, const Take& take) {
+    ++passes_;
+    for (Chunk chunk; next(chunk);) {
+      const bool is_passed_on = offered > 0 && push(chunk);
+      if (is_passed_on) {
+        --offered;
+      } else {
+        take(chunk);
       }
-      show("reading", static_cast<double>(reader.bytes_taken()));
-      if (!push(chunk)) take(counter, chunk);
       look_around();
     }
     demand(readers_done_.add(1).wait());
-    while (pop(counter)) {
+    while (pop(take)) {
     }
-    counter.finish();
   }
   void look_around() {
     const InPart in(times_, Part::moving);
@@ -166,8 +158,9 @@ class Worker {
     if (status != Status::full) demand(status);
     return status == Status::ok;
   }
-  /// Takes a chunk, if there is one; false if there will be none.
-  [[nodiscard]] bool pop(KmerCounter& counter) {
+  /// Takes a chunk, if there is one; false if there will be none in this pass.
+  template <class Take>
+  [[nodiscard]] bool pop(const Take& take) {
     Chunk chunk;
     {
       const InPart in(times_, Part::moving);
@@ -175,12 +168,12 @@ class Worker {
       const auto done = readers_done_.read().outcome();
       demand(done.status);
       const auto popped = chunks_.pop().outcome();
-      if (popped.status == Status::empty && done.value() == me_.size()) return false;
+      if (popped.status == Status::empty && done.value() == passes_ * me_.size()) return false;
       if (popped.status != Status::empty) demand(popped.status);
       if (popped.found()) chunk = popped.value();
     }
     if (chunk.bytes > 0) {
-      take(counter, chunk);
+      take(chunk);
       return true;
     }
     const InPart in(times_, Part::waiting);
@@ -192,56 +185,77 @@ class Worker {
     if (status != Status::ok)
       throw Error("reads cannot be passed on: " + remote::describe(status, "queue"));
   }
-  void take(KmerCounter& counter, const Chunk& chunk) {
-    {
-      const InPart in(times_, Part::reading);
-      spilled_.write(&chunk.bytes, sizeof chunk.bytes);
-      spilled_.write(chunk.runs.data(), chunk.bytes);
+  /// Each file is read by one member.
+  void read_all(KmerCounter& counter) {
+    std::vector<Input> files;
+    for (std::size_t i = me_.rank(); i < options_.files.size(); i += me_.size())
+      files.push_back(options_.files[i]);
+    total_ = 0;
+    for (const Input& file : files) {
+      std::error_code error;  // its reader says so
+      const auto bytes = std::filesystem::file_size(file.path, error);
+      if (!error) total_ += static_cast<double>(bytes);
     }
-    ++chunks_taken_;
-    counter.add(chunk);
+    ChunkReader reader(std::move(files), options_.k);
+    const auto next = [&](Chunk& chunk) {
+      const InPart in(times_, Part::reading);
+      show("reading", static_cast<double>(reader.bytes_taken()));
+      return reader.next(chunk);
+    };
+    const auto take = [&](const Chunk& chunk) {
+      {
+        const InPart in(times_, Part::reading);
+        spilled_.write(&chunk.bytes, sizeof chunk.bytes);
+        spilled_.write(chunk.runs.data(), chunk.bytes);
+      }
+      ++chunks_kept_;
+      counter.add(chunk);
+    };
+    pass(next, UINT64_MAX, take);
+    counter.finish();
   }
-
-  // --- the second pass ---------------------------------------------------------------------------
-
   /// So many slots that the map has the load kLoad. The filter has some k-mers' marks that occur
   /// once; a part has as many k-mers as others, but for chance.
   std::uint32_t slots_for(const KmerCounter::Marks& marks) {
     const std::vector<double> all = sum(std::array{marks.different, marks.again, marks.mistaken});
     const double members = me_.size();
-    const double expected = (all[1] + all[2] / members * all[0]) / members;
-    const double slots = (expected * 1.01 + 5 * std::sqrt(expected) + 64) / kLoad;
+    const double kmers = (all[1] + all[2] / members * all[0]) / members / options_.rounds;
+    const double slots = (kmers * 1.01 + 5 * std::sqrt(kmers) + 64) / kLoad;
     if (options_.slots > 0) return static_cast<std::uint32_t>(options_.slots);
     return static_cast<std::uint32_t>(std::min<double>(slots, kMaxSlots));
   }
-  void count_spilled(KmerCounter& counter) {
+  /// A member that has kept more chunks than others passes the others on.
+  void count_round(KmerCounter& counter, std::uint32_t round, std::uint32_t slots) {
+    counter.begin_round(round, slots);
+    const double kept = static_cast<double>(chunks_kept_);
+    const double more = kept - sum(std::array{kept})[0] / me_.size();
+    total_ = kept;
     spilled_.rewind();
-    total_ = static_cast<double>(chunks_taken_);
-    Chunk chunk;
-    for (std::uint64_t i = 0; i < chunks_taken_; ++i) {
-      {
-        const InPart in(times_, Part::reading);
-        if (spilled_.read(&chunk.bytes, sizeof chunk.bytes) < sizeof chunk.bytes ||
-            spilled_.read(chunk.runs.data(), chunk.bytes) < chunk.bytes)
-          throw Error("the reads cannot be read again");
-      }
-      counter.add(chunk);
-      look_around();
-      show("counting", static_cast<double>(i));
-    }
+    std::uint64_t read = 0;
+    const auto next = [&](Chunk& chunk) {
+      const InPart in(times_, Part::reading);
+      show("counting", static_cast<double>(read));
+      if (read++ == chunks_kept_) return false;
+      if (spilled_.read(&chunk.bytes, sizeof chunk.bytes) < sizeof chunk.bytes ||
+          spilled_.read(chunk.runs.data(), chunk.bytes) < chunk.bytes)
+        throw Error("the reads cannot be read again");
+      return true;
+    };
+    pass(next, static_cast<std::uint64_t>(std::max(more, 0.0)),
+         [&](const Chunk& chunk) { counter.add(chunk); });
     counter.finish();
+    meet();
+    sample_memory();
+    const auto use = counter.map().local_use();
+    held_[0] += static_cast<double>(use.slots);
+    held_[1] += static_cast<double>(use.ready);
+    counter.end_round();
   }
 
-  void gather(KmerCounter& counter) {
+  void gather() {
     if (options_.shows_progress && me_.rank() == 0)
       static_cast<void>(::write(STDERR_FILENO, "\r\x1b[K", 4));
-    const auto use = counter.map().local_use();
-    held_ = {static_cast<double>(use.slots), static_cast<double>(use.ready),
-             static_cast<double>(counter.kmers())};
-    const std::array kmers{held_[1] + static_cast<double>(counter.singles())};
-    Gathering(here_.containers, options_, times_, [this] {
-      meet();
-    }).run(counter, singles_, static_cast<std::uint64_t>(sum(kmers)[0]), [this] {
+    Gathering(here_.containers, options_, times_, [this] { meet(); }).run(found_, [this] {
       sample_memory();
     });
   }
@@ -276,10 +290,11 @@ class Worker {
   app::ContainerMember here_;
   PartTimes times_;
   Queue<Chunk> chunks_;
-  Counter readers_done_;
-  Spill spilled_;  // the chunks that this member has taken
-  Spill singles_;  // what occurs once
-  std::uint64_t chunks_taken_ = 0;
+  Counter readers_done_;  // in all passes
+  Spill spilled_;         // the chunks that this member has marked
+  Ranges found_;          // k-mers and counts of this member
+  std::uint64_t chunks_kept_ = 0;
+  std::uint64_t passes_ = 0;
   std::string why_;
   std::array<double, 3> held_{};  // slots, k-mers, k-mers read
   double peak_bytes_ = 0;

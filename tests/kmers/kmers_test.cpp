@@ -173,10 +173,8 @@ TEST(Chunks, HaveEachKmerOnceWhereverTheyEnd) {
     Counts counts;
     Chunk chunk;
     std::size_t chunks = 0;
-    for (bool more = true; more; ++chunks) {
-      more = reader.next(chunk);
+    for (; reader.next(chunk); ++chunks)
       for_each_kmer(chunk, k, [&](Kmer kmer) { ++counts[text_of(kmer, k)]; });
-    }
     EXPECT_GT(chunks, 10U);
     EXPECT_EQ(counts, counts_of(reads, k, 1)) << k;
   }
