@@ -1,10 +1,8 @@
 #include "kmers/input.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -81,12 +79,6 @@ std::vector<Input> inputs_of(const std::vector<std::string>& names, const std::s
     inputs.push_back(std::move(input));
   }
   return inputs;
-}
-
-bool is_packed(const std::string& path) {
-  std::array<char, 2> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return magic == std::array{'\x1f', '\x8b'};
 }
 
 }  // namespace dunlin::kmers
