@@ -310,9 +310,10 @@ TEST_P(CountsByStyle, AreThoseOfTheText) {
   const std::string file = folder.packed("reads.fq.gz", fastq), dump = folder / "dump",
                     histogram = folder / "histogram", report = folder / "report.html";
   for (const bool all : {false, true}) {
-    std::vector<std::string> words{file,     "-k",          "15",          "--style", GetParam(),
-                                   "--dump", dump,          "--processes", "3",       "--report",
-                                   report,   "--histogram", histogram};
+    const std::string rounds = all ? "1" : "3";
+    std::vector<std::string> words{"--rounds", rounds,     file,     "-k",          "15",
+                                   "--style",  GetParam(), "--dump", dump,          "--processes",
+                                   "3",        "--report", report,   "--histogram", histogram};
     if (all) words.push_back("--all");
     const Ran result = run(words);
     ASSERT_EQ(result.status, Status::ok) << result.error;
@@ -344,6 +345,7 @@ TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
       << reads.error;
   EXPECT_EQ(run({good, "-k", "32"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "-k", "0"}).status, Status::bad_input);
+  EXPECT_EQ(run({good, "--rounds", "0"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "--style", "loud"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "--fabric", "sim"}).status, Status::bad_input);
   EXPECT_EQ(run({folder / "none"}).status, Status::bad_input);

@@ -126,27 +126,32 @@ class Aggregator {
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));
     return at != nullptr || core_.lost(to);
   }
+  /// Pushes as many of the elements, from the first on, as there is room for; returns how many.
+  /// Drops all for a lost member.
+  [[nodiscard]] std::size_t push_many(Rank to, std::span<const T> elements) noexcept {
+    std::size_t pushed = 0;
+    while (pushed < elements.size()) {
+      std::size_t some = elements.size() - pushed;
+      std::byte* const at = core_.push(to, some);
+      if (at == nullptr) return core_.lost(to) ? elements.size() : pushed;
+      std::memcpy(at, elements.data() + pushed, some * sizeof(T));
+      pushed += some;
+    }
+    return pushed;
+  }
   /// Waits until there is room, and pushes; returns `lost` if the target is lost.
   remote::Status add(Rank to, const T& element) {
-    while (!push(to, element)) {
-      const remote::Status status = core_.wait_for_room(to).wait();
-      if (status != remote::Status::ok) return status;
-    }
-    return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
+    return push(to, element) && !core_.lost(to) ? remote::Status::ok
+                                                : add_many(to, std::span(&element, 1));
   }
   /// Adds all, in their order.
   remote::Status add_many(Rank to, std::span<const T> elements) {
-    while (!elements.empty() && !core_.lost(to)) {
-      std::size_t some = elements.size();
-      std::byte* const at = core_.push(to, some);
-      if (at != nullptr) {
-        std::memcpy(at, elements.data(), some * sizeof(T));
-        elements = elements.subspan(some);
-      } else if (const auto status = core_.wait_for_room(to).wait(); status != remote::Status::ok) {
-        return status;
-      }
+    for (;;) {
+      elements = elements.subspan(push_many(to, elements));
+      if (elements.empty()) return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
+      const remote::Status status = core_.wait_for_room(to).wait();
+      if (status != remote::Status::ok) return status;
     }
-    return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
   }
   /// Sends what is in the buffers, and waits until the handlers have taken it (CON-B2). Ends `lost`
   /// if a member is lost to which something was pushed that it has not taken.
