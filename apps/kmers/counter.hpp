@@ -2,60 +2,88 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <dunlin/container.hpp>
 
+#include "kmers/chunk.hpp"
 #include "kmers/count.hpp"
+#include "kmers/gather.hpp"
+#include "kmers/part_times.hpp"
 
 /// One process of a count.
 namespace dunlin::kmers {
 
 using CountMap = HashMap<Kmer, std::uint32_t>;
 
-/// A KmerCounter brings k-mers to the members that hold them, in one style or the other.
+/// How many k-mers a batch brings.
+inline constexpr std::uint32_t kBatchKmers = 2048;
+
+/// A KmerCounter brings k-mers to the members that hold them, in one style or the other, twice: it
+/// marks those that occur again, and then counts them.
 class KmerCounter {
  public:
-  KmerCounter(Containers& containers, const CountOptions& options, std::uint32_t slots);
+  /// Of `letters` letters, all members together. `style` is not automatic. `found` gets the
+  /// k-mers and counts.
+  KmerCounter(Containers& containers, const CountOptions& options, double letters, Style style,
+              PartTimes& times, Ranges& found);
 
-  /// The action of a pass on each k-mer.
-  enum class Pass : std::uint8_t {
-    filter,  // the second time, it gets a place in the map
-    count,   // counts a k-mer that has a place in the map
-    all      // counts every k-mer
-  };
-  /// `style` is not automatic.
-  void begin(Pass pass, Style style);
-  void add(Kmer kmer);
-  /// Returns when all that this member has added is counted. Then all members meet.
+  /// Marks or counts the chunk's k-mers.
+  void add(const Chunk& chunk);
+  /// Returns when all that this member has added is marked or counted. Then all members meet.
   void finish();
-  [[nodiscard]] CountMap& map() noexcept { return map_; }
+
+  /// What the marks of this member say about the k-mers of all.
+  struct Marks {
+    double different = 0;  // k-mers that this member saw first
+    double again = 0;      // k-mers that this member saw to occur again
+    double mistaken = 0;   // the share of k-mers that occur once that is taken for such
+  };
+  [[nodiscard]] Marks marks() const noexcept;
+  /// From now on add() counts those k-mers that belong to this round, in a map of so many slots
+  /// for each member. All members have met.
+  void begin_round(std::uint32_t round, std::uint32_t slots);
+  /// All members have met behind the round. Its k-mers are found, and there is no map any more.
+  void end_round();
+
+  [[nodiscard]] const CountMap& map() const noexcept { return *map_; }
+  /// How many this member has added, in a pass through all reads.
+  [[nodiscard]] std::uint64_t kmers() const noexcept { return kmers_; }
 
  private:
-  static constexpr std::uint32_t kBatchElements = 1024;
-  static constexpr std::size_t kAtOnce = 32;
+  using Batches = Aggregator<Kmer>;
+  static constexpr std::size_t kAtOnce = 32;  // one-sided calls
 
-  container::Handled take(Pass pass, std::span<const Kmer> kmers);
-  [[nodiscard]] bool take_one(Pass pass, Kmer kmer, bool& refused);
-  [[nodiscard]] container::MapApplied apply(container::MapCall call, Kmer kmer,
-                                            std::uint32_t value);
-  void run_one_sided();
-  void demand_room(remote::Status status) const;
+  [[nodiscard]] std::unique_ptr<Batches> batches(
+      const std::string& name, container::Handled (KmerCounter::*take)(std::span<const Kmer>));
+  // Those of the own part that members have sent.
+  container::Handled mark(std::span<const Kmer> kmers);
+  container::Handled count(std::span<const Kmer> kmers);
+  // By calls on others' memory, at most kAtOnce.
+  void mark_one_sided(std::span<const Kmer> kmers);
+  void count_one_sided(std::span<const Kmer> kmers);
+  void add_single(Kmer kmer);
+  [[nodiscard]] bool is_in_round(Kmer kmer) const noexcept;
+  void demand_ok(remote::Status status) const;
 
-  std::uint32_t slots_;
-  CountMap map_;
-  std::optional<BloomFilter<Kmer>> filter_;
-  std::vector<std::unique_ptr<Aggregator<Kmer>>> batches_;  // by pass
-  Pass pass_ = Pass::all;
-  Style style_ = Style::message;
-  std::vector<CountMap::Operation> map_calls_;
-  std::vector<remote::Call<container::MaybePresent>> filter_calls_;
-  std::array<Kmer, kAtOnce> waiting_{};
-  std::size_t waits_ = 0;
+  Containers& containers_;
+  const CountOptions& options_;
+  const Style style_;
+  PartTimes& times_;
+  Ranges& found_;
+  std::optional<BloomFilter<Kmer>> once_, again_;  // what occurs, and what does so again
+  std::unique_ptr<Batches> batches_;               // with style message
+  std::optional<CountMap> map_;
+  std::uint32_t round_ = 0;
+  std::uint32_t slots_ = 0;
+  std::vector<std::vector<Kmer>> by_home_;  // those of a chunk
+  std::vector<std::size_t> sizes_;          // how many each home has of them
+  std::vector<Kmer> counted_;               // those of a batch that are counted
+  std::uint64_t different_ = 0, marked_ = 0, kmers_ = 0;
 };
 
 }  // namespace dunlin::kmers

@@ -1,10 +1,8 @@
 #include "kmers/input.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -15,6 +13,7 @@
 
 #include "command.hpp"
 #include "fabric/system.hpp"
+#include "kmers/spill.hpp"
 #include "text.hpp"
 
 namespace dunlin::kmers {
@@ -27,14 +26,13 @@ namespace {
 /// Reads a pipe until its writers have closed it, into a file without a name: nothing is left of it
 /// if this process is killed.
 Descriptor copy_of(const std::string& name, int from, const std::string& folder) {
-  const std::string path = folder + "/input";
-  Descriptor to(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  Descriptor to = nameless_file(folder);
   const auto demand = [&](bool good) {
     if (!good)
       throw Error(fmt::format("{} cannot be copied to '{}': {}; TMPDIR names another folder",
                               app::in_quotes(name), folder, error_text(errno)));
   };
-  demand(static_cast<bool>(to) && unlink(path.c_str()) == 0);
+  demand(static_cast<bool>(to));
   std::vector<char> buffer(std::size_t{1} << 16);
   for (;;) {
     const ssize_t got = ::read(from, buffer.data(), buffer.size());
@@ -81,12 +79,6 @@ std::vector<Input> inputs_of(const std::vector<std::string>& names, const std::s
     inputs.push_back(std::move(input));
   }
   return inputs;
-}
-
-bool is_packed(const std::string& path) {
-  std::array<char, 2> magic{};
-  std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
-  return magic == std::array{'\x1f', '\x8b'};
 }
 
 }  // namespace dunlin::kmers

@@ -20,7 +20,4 @@ struct Input {
 [[nodiscard]] std::vector<Input> inputs_of(const std::vector<std::string>& names,
                                            const std::string& folder);
 
-/// True if the file begins like a gzip file.
-[[nodiscard]] bool is_packed(const std::string& path);
-
 }  // namespace dunlin::kmers

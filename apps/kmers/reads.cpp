@@ -1,7 +1,8 @@
 #include "kmers/reads.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,11 +17,13 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 constexpr std::size_t kMaxLineBytes = std::size_t{1} << 30;
 
 /// Letters, and what stands for a gap or a stop.
-bool may_be_in_a_read(char c) noexcept {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '*' || c == '.';
-}
-
-bool is_line_end(char c) noexcept { return c == '\n' || c == '\r'; }
+constexpr auto kMayBeInARead = [] {
+  std::array<bool, 256> may{};
+  for (std::size_t c = 'A'; c <= 'Z'; ++c) may[c] = may[c - 'A' + 'a'] = true;
+  for (const char c : {'-', '*', '.'}) may[static_cast<unsigned char>(c)] = true;
+  return may;
+}();
+bool may_be_in_a_read(char c) noexcept { return kMayBeInARead[static_cast<unsigned char>(c)]; }
 
 Inflated opened(const Input& input) try {
   return Inflated(input.path);
@@ -45,7 +48,14 @@ bool ReadFile::fill() {
     ++line_number_;
     refuse(fmt::format("the file is damaged or cut off: {}", error.what()));
   }
+  line_feed_ = find('\n', end_);
   return end_ > 0;
+}
+
+std::size_t ReadFile::find(char c, std::size_t end) const noexcept {
+  const void* const at = std::memchr(buffer_.data() + begin_, c, end - begin_);
+  return at == nullptr ? end
+                       : static_cast<std::size_t>(static_cast<const char*>(at) - buffer_.data());
 }
 
 /// Takes a line without its end, which is LF, CR or CR LF, and without blanks before the end.
@@ -62,11 +72,11 @@ bool ReadFile::next_line() {
       continue;
     }
     any = true;
-    const std::string_view left(buffer_.data() + begin_, end_ - begin_);
-    const auto* const stop = std::ranges::find_if(left, is_line_end);
-    line_.append(left.begin(), stop);
-    begin_ = static_cast<std::size_t>(stop - buffer_.data());
-    whole = stop != left.end();
+    if (line_feed_ < begin_) line_feed_ = find('\n', end_);
+    const std::size_t stop = find('\r', line_feed_);
+    line_.append(buffer_.data() + begin_, stop - begin_);
+    begin_ = stop;
+    whole = stop != end_;
     if (whole) skips_lf_ = buffer_[begin_++] == '\r';
     if (line_.size() > kMaxLineBytes) {
       ++line_number_;
@@ -80,12 +90,13 @@ bool ReadFile::next_line() {
 }
 
 void ReadFile::append_letters(std::string& to) const {
-  for (const char c : line_)
-    if (!may_be_in_a_read(c))
-      refuse(c > ' ' && c < 127
-                 ? fmt::format("'{}' is no letter of a read", c)
-                 : fmt::format("byte {} is no letter of a read", static_cast<unsigned char>(c)));
-  to += line_;
+  bool good = true;
+  for (const char c : line_) good &= may_be_in_a_read(c);
+  if (good) return void(to += line_);
+  const char c = *std::ranges::find_if_not(line_, may_be_in_a_read);
+  refuse(c > ' ' && c < 127
+             ? fmt::format("'{}' is no letter of a read", c)
+             : fmt::format("byte {} is no letter of a read", static_cast<unsigned char>(c)));
 }
 
 bool ReadFile::next(std::string& piece) {

@@ -31,6 +31,8 @@ class ReadFile {
 
   [[nodiscard]] bool next_line();
   [[nodiscard]] bool fill();
+  /// Where the byte is in the buffer, from `begin_` on and before `end`; else `end`.
+  [[nodiscard]] std::size_t find(char c, std::size_t end) const noexcept;
   [[nodiscard]] bool next_fasta(std::string& piece);
   [[nodiscard]] bool next_fastq(std::string& piece);
   void append_letters(std::string& to) const;
@@ -43,6 +45,7 @@ class ReadFile {
   Inflated file_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // what is left of the buffer
+  std::size_t line_feed_ = 0;        // the first one in what is left, or end_
   Format format_ = Format::unknown;
   std::string line_;
   std::uint64_t line_number_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,7 @@ void Child::swap(Child& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(status_, other.status_);
+  std::swap(peak_bytes_, other.peak_bytes_);
 }
 
 bool Child::running() const noexcept { return pid_ > 0 && !status_ && getpid() == parent_; }
@@ -107,10 +109,12 @@ std::optional<Status> Child::ended() noexcept {
 void Child::reap(int options) noexcept {
   while (!status_) {
     int raw = 0;
-    const pid_t reaped = waitpid(pid_, &raw, options);
+    rusage use{};
+    const pid_t reaped = wait4(pid_, &raw, options, &use);
     if (reaped == 0) return;  // it is still running
     if (reaped < 0 && errno == EINTR) continue;
     status_.emplace(reaped == pid_ ? raw : kUnknownEnd);
+    peak_bytes_ = static_cast<std::uint64_t>(use.ru_maxrss) * 1024;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -59,6 +60,9 @@ class Child {
   Status wait() noexcept;
   /// How the process ended, if it has.
   [[nodiscard]] std::optional<Status> ended() noexcept;
+  /// The most resident memory that the process, or one that it has waited for, had. Requires that
+  /// it has ended.
+  [[nodiscard]] std::uint64_t peak_bytes() const noexcept { return peak_bytes_; }
 
  private:
   void swap(Child& other) noexcept;
@@ -68,6 +72,7 @@ class Child {
   pid_t pid_ = -1;
   Descriptor descriptor_;
   std::optional<Status> status_;
+  std::uint64_t peak_bytes_ = 0;
 };
 
 /// A child calls this first if its parent alone is to decide what becomes of a Ctrl-C that both

@@ -72,7 +72,8 @@ Outcome run(const Program& program) {
     throw Error(name + " did not finish within " + std::to_string(program.timeout.count()) +
                 " ms and was ended");
   }
-  return {child.wait(), text};
+  const Status status = child.wait();
+  return {status, text, child.peak_bytes()};
 }
 
 std::filesystem::path folder_of_this_program() {

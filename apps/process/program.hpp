@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -20,7 +21,8 @@ struct Program {
 
 struct Outcome {
   Status status;
-  std::string output;  // standard output and standard error
+  std::string output;            // standard output and standard error
+  std::uint64_t peak_bytes = 0;  // see Child
 };
 
 /// Runs a program to its end. Throws Error if it cannot be started, or takes too long; then it ends

@@ -95,14 +95,17 @@ bool AggregatorState::has_room(Rank to) noexcept {
   return target.open - target.handled < spec.batches;
 }
 
-std::byte* AggregatorState::push(Rank to) {
+std::byte* AggregatorState::push(Rank to, std::size_t& count) {
   if (lost(to)) return nullptr;
   if (!has_room(to)) {
     send_open(to);
     if (!has_room(to)) return nullptr;
   }
   Target& target = targets[to];
-  return batch_of(target) + kCacheLineBytes + std::size_t{target.filled++} * spec.element_bytes;
+  const std::size_t before = target.filled;
+  count = std::min(count, spec.elements - before);
+  target.filled += static_cast<std::uint32_t>(count);
+  return batch_of(target) + kCacheLineBytes + before * spec.element_bytes;
 }
 
 /// Polls send a batch that is full.
@@ -276,7 +279,9 @@ void AggregatorState::members_changed() {
 AggregatorCore::AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler)
     : state_(std::make_unique<AggregatorState>(containers, spec, std::move(handler))) {}
 AggregatorCore::~AggregatorCore() = default;
-std::byte* AggregatorCore::push(Rank to) { return state_->push(to); }
+std::byte* AggregatorCore::push(Rank to, std::size_t& count) {
+  return state_->push(to, count);
+}
 Containers& AggregatorCore::containers() const noexcept { return state_->containers; }
 bool AggregatorCore::lost(Rank to) const noexcept { return state_->lost(to); }
 remote::Call<Status> AggregatorCore::wait_for_room(Rank to) {

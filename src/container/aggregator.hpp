@@ -21,7 +21,7 @@ struct AggregatorState final : Served {
 
   [[nodiscard]] remote::Protocol<remote::Status> wait_for_room(Rank to);
   [[nodiscard]] remote::Protocol<remote::Status> flush();
-  [[nodiscard]] std::byte* push(Rank to);
+  [[nodiscard]] std::byte* push(Rank to, std::size_t& count);
   /// Sends the open batch, if there is anything in it, and room; an own one goes to the handler.
   void send_open(Rank to);
   void post_open(Rank to) noexcept;

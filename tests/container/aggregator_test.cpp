@@ -52,6 +52,21 @@ TEST_P(Aggregators, BringEachElementOnceAndInOrder) {
     }
 }
 
+TEST_P(Aggregators, TakeManyElementsAsFarAsThereIsRoom) {
+  start_words(2, {.name = "words", .elements = 7, .batches = 2});
+  std::vector<std::uint64_t> words(100);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i;
+  for (const Rank to : {1U, 0U}) {
+    std::span<const std::uint64_t> left(words);
+    EXPECT_TRUE(cluster->until([&] {
+      left = left.subspan(all[0]->push_many(to, left));
+      return left.empty();
+    }));
+    EXPECT_EQ(flush(0), Status::ok);
+    EXPECT_EQ(got[to][0], words);
+  }
+}
+
 TEST_P(Aggregators, AFlushSendsWhatIsInTheBuffers) {
   start_words(2, {.name = "words", .elements = 1000});
   push(0, 1, 7);

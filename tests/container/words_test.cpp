@@ -64,5 +64,27 @@ TEST_P(WordContainers, ABloomFilterForgetsNothing) {
   EXPECT_TRUE(insert(7));
 }
 
+TEST_P(WordContainers, ABloomFilterKnowsOfItsOwnPartWhatItMistakes) {
+  start(2);
+  constexpr std::uint64_t kInserted = 4000;
+  auto filters =
+      make<BloomFilter<std::uint64_t>>(BloomFilterOptions{.name = "bloom", .words = 512});
+  EXPECT_EQ(filters[0]->mistaken_share(), 0);
+  const auto is_own = [&](std::uint64_t key) { return filters[0]->home_of(key) == 0; };
+  for (std::uint64_t key = 0; key < kInserted; ++key)
+    if (is_own(key)) filters[0]->insert_local(key);
+  double own = 0, mistaken = 0;
+  for (std::uint64_t key = 0; key < 20 * kInserted; ++key) {
+    if (!is_own(key)) continue;
+    filters[0]->prefetch_local(key);
+    const bool found = filters[0]->contains_local(key);
+    EXPECT_TRUE(found || key >= kInserted) << key;
+    own += key >= kInserted ? 1 : 0;
+    mistaken += key >= kInserted && found ? 1 : 0;
+  }
+  EXPECT_GT(mistaken, 0);
+  EXPECT_NEAR(filters[0]->mistaken_share(), mistaken / own, 0.2 * mistaken / own);
+}
+
 }  // namespace
 }  // namespace dunlin

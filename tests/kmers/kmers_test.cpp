@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "command.hpp"
+#include "kmers/chunk.hpp"
 #include "kmers/kmer.hpp"
 #include "kmers/reads.hpp"
 #include "process/program.hpp"
@@ -142,13 +143,49 @@ Counts counts_of(const std::vector<std::string>& reads, std::size_t k, std::uint
 
 TEST(Kmers, AreCanonicalAndOfBasesOnly) {
   std::vector<std::string> seen;
-  for_each_kmer("ACGTTNggacg", 4, [&](Kmer kmer) { seen.push_back(text_of(kmer, 4)); });
+  const auto for_each_kmer_of = [](const std::string& text, std::uint32_t k, const auto& see) {
+    Chunk chunk;
+    EXPECT_EQ(pack(text, 0, k, chunk), text.size());
+    for_each_kmer(chunk, k, see);
+  };
+  for_each_kmer_of("ACGTTNggacg", 4, [&](Kmer kmer) { seen.push_back(text_of(kmer, 4)); });
   EXPECT_EQ(seen, (std::vector<std::string>{"ACGT", "AACG", "GGAC", "CGTC"}));
   int count = 0;
-  for_each_kmer("ACG", 4, [&](Kmer) { ++count; });
+  for_each_kmer_of("ACG", 4, [&](Kmer) { ++count; });
   EXPECT_EQ(count, 0);
-  for_each_kmer(letters(31, 3), kMaxK, [&](Kmer) { ++count; });
+  for_each_kmer_of(letters(31, 3), kMaxK, [&](Kmer) { ++count; });
   EXPECT_EQ(count, 1);
+}
+
+TEST(Chunks, HaveEachKmerOnceWhereverTheyEnd) {
+  const Folder folder;
+  for (const std::uint32_t k : {1U, 2U, 21U, 31U}) {
+    std::vector<std::string> reads;
+    std::string fasta;
+    for (std::size_t i = 0; i < 3'000; ++i) {
+      reads.push_back(letters(10 + i % 97, i));
+      if (i % 7 == 0) reads.back()[i % 10] = 'N';
+      fasta += ">r\n" + reads.back() + "\n";
+    }
+    reads.push_back(letters(70'000, 5));
+    const std::string file = folder.file("reads.fa", fasta + ">r\n" + reads.back() + "\n");
+    ChunkReader reader({{.name = file, .path = file}}, k);
+    Counts counts;
+    Chunk chunk;
+    std::size_t chunks = 0;
+    for (; reader.next(chunk); ++chunks)
+      for_each_kmer(chunk, k, [&](Kmer kmer) { ++counts[text_of(kmer, k)]; });
+    EXPECT_GT(chunks, 10U);
+    EXPECT_EQ(counts, counts_of(reads, k, 1)) << k;
+  }
+}
+
+TEST(Chunks, ThatAPeerHasMadeUpAreReadWithinTheirBytes) {
+  Chunk chunk{.bytes = 0xffffffff};
+  chunk.runs.fill(0xff);
+  std::size_t kmers = 0;
+  for_each_kmer(chunk, 3, [&](Kmer) { ++kmers; });
+  EXPECT_LE(kmers, kChunkKmers);
 }
 
 TEST(ReadFiles, AreFastaOrFastqPackedOrNot) {
@@ -273,9 +310,10 @@ TEST_P(CountsByStyle, AreThoseOfTheText) {
   const std::string file = folder.packed("reads.fq.gz", fastq), dump = folder / "dump",
                     histogram = folder / "histogram", report = folder / "report.html";
   for (const bool all : {false, true}) {
-    std::vector<std::string> words{file,     "-k",          "15",          "--style", GetParam(),
-                                   "--dump", dump,          "--processes", "3",       "--report",
-                                   report,   "--histogram", histogram};
+    const std::string rounds = all ? "1" : "3";
+    std::vector<std::string> words{"--rounds", rounds,     file,     "-k",          "15",
+                                   "--style",  GetParam(), "--dump", dump,          "--processes",
+                                   "3",        "--report", report,   "--histogram", histogram};
     if (all) words.push_back("--all");
     const Ran result = run(words);
     ASSERT_EQ(result.status, Status::ok) << result.error;
@@ -307,15 +345,31 @@ TEST(KmersCommand, SaysWhatIsWrongWithReadsAndOptions) {
       << reads.error;
   EXPECT_EQ(run({good, "-k", "32"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "-k", "0"}).status, Status::bad_input);
+  EXPECT_EQ(run({good, "--rounds", "0"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "--style", "loud"}).status, Status::bad_input);
   EXPECT_EQ(run({good, "--fabric", "sim"}).status, Status::bad_input);
   EXPECT_EQ(run({folder / "none"}).status, Status::bad_input);
-  const Ran full = run({folder.file("b.fa", ">a\n" + letters(2'000, 5)), "--all", "--slots", "20"});
+  const std::string read = ">a\n" + letters(2'000, 5) + "\n";
+  const Ran full = run({folder.file("b.fa", read + read), "--all", "--slots", "20"});
   EXPECT_EQ(full.status, Status::could_not_run);
   EXPECT_NE(full.error.find("--slots"), std::string::npos) << full.error;
 }
 
-/// A pipe can be read once, and several processes need it, in two passes.
+/// Members that have read all of their files, or have none, count what others read.
+TEST(KmersCommand, CountsSeveralFilesThatAreReadByDifferentMembers) {
+  const Folder folder;
+  std::vector<std::string> reads;
+  std::vector<std::string> words{"-k", "9", "--all", "--processes", "3", "--dump", folder / "dump"};
+  for (std::size_t i = 0; i < 5; ++i) {
+    reads.push_back(letters(i * i * 9'000, i % 2));
+    words.push_back(folder.file(std::to_string(i), ">a\n" + reads.back() + "\n"));
+  }
+  const Ran result = run(words);
+  ASSERT_EQ(result.status, Status::ok) << result.error;
+  EXPECT_EQ(counts_in(content_of(folder / "dump")), counts_of(reads, 9, 1));
+}
+
+/// A pipe can be read once.
 TEST(KmersCommand, CountsAllThatComesThroughAPipe) {
   const Folder folder;
   const std::string pipe = folder / "pipe", dump = folder / "dump";

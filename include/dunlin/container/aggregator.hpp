@@ -61,8 +61,9 @@ class AggregatorCore {
   AggregatorCore(const AggregatorCore&) = delete;
   AggregatorCore& operator=(const AggregatorCore&) = delete;
 
-  /// Reserves room for the next element, which counts as pushed then; null if there is no room now.
-  [[nodiscard]] std::byte* push(Rank to);
+  /// Reserves room for the next `count` elements, or for some of them: sets `count`. They count as
+  /// pushed then. Null if there is no room now.
+  [[nodiscard]] std::byte* push(Rank to, std::size_t& count);
   /// Waits until there is room for that target.
   [[nodiscard]] remote::Call<remote::Status> wait_for_room(Rank to);
   /// Sends all that was pushed, and waits until it has been taken.
@@ -120,17 +121,37 @@ class Aggregator {
   /// Returns whether there was room: if not, poll, and push again. Drops elements for a lost
   /// member.
   [[nodiscard]] bool push(Rank to, const T& element) {
-    std::byte* const at = core_.push(to);
+    std::size_t one = 1;
+    std::byte* const at = core_.push(to, one);
     if (at != nullptr) std::memcpy(at, &element, sizeof(T));
     return at != nullptr || core_.lost(to);
   }
+  /// Pushes as many of the elements, from the first on, as there is room for; returns how many.
+  /// Drops all for a lost member.
+  [[nodiscard]] std::size_t push_many(Rank to, std::span<const T> elements) {
+    std::size_t pushed = 0;
+    while (pushed < elements.size()) {
+      std::size_t some = elements.size() - pushed;
+      std::byte* const at = core_.push(to, some);
+      if (at == nullptr) return core_.lost(to) ? elements.size() : pushed;
+      std::memcpy(at, elements.data() + pushed, some * sizeof(T));
+      pushed += some;
+    }
+    return pushed;
+  }
   /// Waits until there is room, and pushes; returns `lost` if the target is lost.
   remote::Status add(Rank to, const T& element) {
-    while (!push(to, element)) {
+    return push(to, element) && !core_.lost(to) ? remote::Status::ok
+                                                : add_many(to, std::span(&element, 1));
+  }
+  /// Adds all, in their order.
+  remote::Status add_many(Rank to, std::span<const T> elements) {
+    for (;;) {
+      elements = elements.subspan(push_many(to, elements));
+      if (elements.empty()) return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
       const remote::Status status = core_.wait_for_room(to).wait();
       if (status != remote::Status::ok) return status;
     }
-    return core_.lost(to) ? remote::Status::lost : remote::Status::ok;
   }
   /// Sends what is in the buffers, and waits until the handlers have taken it (CON-B2). Ends `lost`
   /// if a member is lost to which something was pushed that it has not taken.

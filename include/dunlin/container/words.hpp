@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -229,15 +230,37 @@ class BloomFilter {
   /// and the processor's exclude each other (Properties::atomics_coherent_with_cpu).
   bool insert_local(const K& key) noexcept {
     const Place place = place_of(key);
-    std::byte* const word = core_.own().data() + place.offset;
-    const std::uint64_t before = memory::load(*reinterpret_cast<const std::uint64_t*>(word));
-    if ((before & place.bits) == place.bits) return true;
-    return (memory::fetch_or(word, place.bits) & place.bits) == place.bits;
+    std::uint64_t& word = word_at(place.offset);
+    if ((memory::load(word) & place.bits) == place.bits) return true;
+    return (memory::fetch_or(&word, place.bits) & place.bits) == place.bits;
+  }
+  /// Whether a key of this member's own part may have been inserted.
+  [[nodiscard]] bool contains_local(const K& key) const noexcept {
+    const Place place = place_of(key);
+    return (memory::load(word_at(place.offset)) & place.bits) == place.bits;
+  }
+  /// Hints that a key of this member's own part will be used soon: prefetches its word.
+  void prefetch_local(const K& key) const noexcept {
+    __builtin_prefetch(core_.own().data() + place_of(key).offset, 1);
+  }
+  /// The share of the keys that were not inserted which this member's part takes for present.
+  [[nodiscard]] double mistaken_share() const noexcept {
+    double sum = 0;
+    for (std::uint32_t word = 0; word < words_; ++word) {
+      const auto bits = std::popcount(memory::load(word_at(std::uint64_t{word} * kWordBytes)));
+      const double share = static_cast<double>(bits) / kWordBits;
+      sum += share * share * share * share;
+    }
+    static_assert(kBits == 4);
+    return sum / words_;
   }
   /// The member in whose part the key is; a HashMap has the key at that member, too.
   [[nodiscard]] Rank home_of(const K& key) const noexcept { return place_of(key).home; }
 
  private:
+  [[nodiscard]] std::uint64_t& word_at(std::uint64_t offset) const noexcept {
+    return *reinterpret_cast<std::uint64_t*>(core_.own().data() + offset);
+  }
   static constexpr int kBits = 4;
   static constexpr std::uint64_t kWordBits = 64;
   struct Place {

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <dunlin/error.hpp>
+
+#include "kmers/kmer.hpp"
+
+namespace dunlin::kmers {
+
+/// A k-mer that was counted. A file of counts has these, in the order of their k-mers.
+struct FoundKmer {
+  Kmer kmer;
+  std::uint64_t count;
+};
+
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+/// Reads a file of counts from its beginning to its end. Throws Error if it cannot be opened.
+class FoundFile {
+ public:
+  explicit FoundFile(const std::string& path) : file_(std::fopen(path.c_str(), "rbe")) {
+    if (file_ == nullptr) throw Error("'" + path + "' cannot be read");
+  }
+  /// False behind the last one.
+  [[nodiscard]] bool next(FoundKmer& found) noexcept {
+    if (at_ == size_) {
+      size_ = std::fread(block_.data(), sizeof(FoundKmer), block_.size(), file_.get());
+      at_ = 0;
+    }
+    if (at_ == size_) return false;
+    found = block_[at_++];
+    return true;
+  }
+
+ private:
+  File file_;
+  std::array<FoundKmer, 1024> block_;
+  std::size_t at_ = 0, size_ = 0;
+};
+
+}  // namespace dunlin::kmers
