@@ -279,9 +279,7 @@ void AggregatorState::members_changed() {
 AggregatorCore::AggregatorCore(Containers& containers, const AggregatorSpec& spec, Handler handler)
     : state_(std::make_unique<AggregatorState>(containers, spec, std::move(handler))) {}
 AggregatorCore::~AggregatorCore() = default;
-std::byte* AggregatorCore::push(Rank to, std::size_t& count) {
-  return state_->push(to, count);
-}
+std::byte* AggregatorCore::push(Rank to, std::size_t& count) { return state_->push(to, count); }
 Containers& AggregatorCore::containers() const noexcept { return state_->containers; }
 bool AggregatorCore::lost(Rank to) const noexcept { return state_->lost(to); }
 remote::Call<Status> AggregatorCore::wait_for_room(Rank to) {
