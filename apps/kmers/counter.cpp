@@ -83,7 +83,8 @@ void KmerCounter::begin_round(std::uint32_t round, std::uint32_t slots) {
   const bool coherent = containers_.fabric().properties().atomics_coherent_with_cpu;
   map_.emplace(containers_, MapOptions{.name = name,
                                        .slots = slots,
-                                       .style = coherent ? Style::automatic : Style::message});
+                                       .style = coherent ? Style::automatic : Style::message,
+                                       .packed = true});
   if (style_ != Style::message) return;
   counted_.resize(kBatchKmers);
   batches_ = batches(name, &KmerCounter::count);
