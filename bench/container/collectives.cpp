@@ -134,7 +134,7 @@ std::vector<Result> of_simulated(const Effort& effort, std::uint32_t members) {
   for (const Kind& kind : kKinds)
     results.push_back(
         compared({.params = {{"members", double(members)}, {"call", kind.name}}, .unit = "ns"},
-                 std::vector{time_of(kind.name)}, "as many bare writes as it has steps",
+                 std::vector{time_of(kind.name)}, "computed: a write for each step",
                  std::vector{write_ns * kind.ways * std::bit_width(members - 1)}));
   return results;
 }

@@ -24,7 +24,7 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment simulated_style_choices();
 /// Barriers, all-reduces and broadcasts of 2 to 16 processes, beside MPI's.
 [[nodiscard]] Experiment collectives();
-/// The same of 2 to 1,024 simulated members, beside bare writes.
+/// The same of 2 to 1,024 simulated members, beside what a write for each step takes.
 [[nodiscard]] Experiment simulated_collectives();
 /// Beside one-sided operations of MPI.
 [[nodiscard]] Experiment container_peers();

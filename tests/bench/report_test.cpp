@@ -125,8 +125,9 @@ TEST(MpiCollectives, SaysThatItsProgramIsNotThere) {
   if (!process::program_exists("mpirun")) GTEST_SKIP() << "mpirun is not installed";
   const MpiCollectives mpi("/nowhere/bin");
   EXPECT_FALSE(mpi.available());
-  EXPECT_NE(mpi.missing().find("dunlin-mpi-collectives was not found beside dunlin, in /nowhere/bin"),
-            std::string::npos)
+  EXPECT_NE(
+      mpi.missing().find("dunlin-mpi-collectives was not found beside dunlin, in /nowhere/bin"),
+      std::string::npos)
       << mpi.missing();
 }
 

@@ -10,6 +10,4 @@ using Value = std::string;
 using Value = double;
 #endif
 
-void use(dunlin::Collectives& team) {
-  const auto call = team.all_reduce(Value(), std::plus<>());
-}
+void use(dunlin::Collectives& team) { const auto call = team.all_reduce(Value(), std::plus<>()); }
