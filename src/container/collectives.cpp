@@ -241,8 +241,8 @@ CollectivesState::Turn::Turn(CollectivesState& its_set, const CollectiveCall& it
   ++set.counters.one_sided;
 }
 
-CollectiveOutcome CollectivesState::Turn::outcome(Status status) noexcept {
-  if (status != Status::ok) return {status};
+CollectiveOutcome CollectivesState::Turn::outcome(Status how) noexcept {
+  if (how != Status::ok) return {how};
   DUNLIN_ASSERT(set.sent.finished(), "FAB-F4: the message is overwritten by the next call");
   is_ok_ = true;
   // CON-L3: a release, behind the reads of what was sent here; wait_for_room() reads it.

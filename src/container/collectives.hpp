@@ -79,7 +79,7 @@ struct CollectivesState {
 
     [[nodiscard]] std::uint64_t number() const noexcept { return call_word::number_of(word); }
     /// What the call has come to; ends the turn.
-    [[nodiscard]] CollectiveOutcome outcome(remote::Status status) noexcept;
+    [[nodiscard]] CollectiveOutcome outcome(remote::Status how) noexcept;
 
     CollectivesState& set;
     const CollectiveCall& call;
