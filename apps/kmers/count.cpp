@@ -63,7 +63,9 @@ Counted count(const CountOptions& with) {
                                        .members = options.processes,
                                        .timeout = std::chrono::seconds(options.timeout_s),
                                        .watch = &watch});
-  app::Team team(group.team(options.processes));
+  app::TeamOptions processes = group.team(options.processes);
+  processes.pin = false;  // members wait for each other: none may stay on a core that others use
+  app::Team team(processes);
   try {
     watch.guard([&] {
       team.run([&](Member& me) {

@@ -7,7 +7,7 @@
 namespace dunlin::kmers {
 namespace {
 
-constexpr std::size_t kRanges = 64;
+constexpr std::size_t kRanges = 16;        // one has fewer k-mers than the map of a round had
 constexpr std::size_t kBlockKmers = 4096;  // that are written at once
 
 [[noreturn]] void fail(const std::string& path) { throw Error("'" + path + "' cannot be written"); }

@@ -129,19 +129,14 @@ class Worker {
 
   // --- passes through the reads ------------------------------------------------------------------
 
-  /// Each member takes the chunks that `next` gives it, until it returns false. It passes on
-  /// `offered` of them by a queue, from which each member takes as many as it has time for; while
-  /// the queue is full, it takes them itself.
+  /// A member passes the chunks that `next` gives it, until it returns false, on by a queue, from
+  /// which each member takes as many as it has time for. While the queue is full, it takes them
+  /// itself.
   template <class Next, class Take>
-  void pass(const Next& next, std::uint64_t offered, const Take& take) {
+  void pass(const Next& next, const Take& take) {
     ++passes_;
     for (Chunk chunk; next(chunk);) {
-      const bool is_passed_on = offered > 0 && push(chunk);
-      if (is_passed_on) {
-        --offered;
-      } else {
-        take(chunk);
-      }
+      if (!push(chunk)) take(chunk);
       look_around();
     }
     demand(readers_done_.add(1).wait());
@@ -211,7 +206,7 @@ class Worker {
       ++chunks_kept_;
       counter.add(chunk);
     };
-    pass(next, UINT64_MAX, take);
+    pass(next, take);
     counter.finish();
   }
   /// So many slots that the map has the load kLoad. The filter has some k-mers' marks that occur
@@ -224,12 +219,9 @@ class Worker {
     if (options_.slots > 0) return static_cast<std::uint32_t>(options_.slots);
     return static_cast<std::uint32_t>(std::min<double>(slots, kMaxSlots));
   }
-  /// A member that has kept more chunks than others passes the others on.
   void count_round(KmerCounter& counter, std::uint32_t round, std::uint32_t slots) {
     counter.begin_round(round, slots);
-    const double kept = static_cast<double>(chunks_kept_);
-    const double more = kept - sum(std::array{kept})[0] / me_.size();
-    total_ = kept;
+    total_ = static_cast<double>(chunks_kept_);
     spilled_.rewind();
     std::uint64_t read = 0;
     const auto next = [&](Chunk& chunk) {
@@ -241,8 +233,7 @@ class Worker {
         throw Error("the reads cannot be read again");
       return true;
     };
-    pass(next, static_cast<std::uint64_t>(std::max(more, 0.0)),
-         [&](const Chunk& chunk) { counter.add(chunk); });
+    pass(next, [&](const Chunk& chunk) { counter.add(chunk); });
     counter.finish();
     meet();
     sample_memory();
