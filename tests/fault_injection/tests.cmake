@@ -23,7 +23,8 @@ function(dunlin_with_faults target)
 
   add_executable(${target} ${folder}/injected_faults.hpp fault_injection/command/${arg_MAIN} ${arg_SOURCES})
   target_compile_definitions(${target} PRIVATE DUNLIN_FAULT_INJECTION)
-  target_include_directories(${target} PRIVATE ${folder} ${folder}/src ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(${target} PRIVATE ${folder} ${folder}/src
+                             ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} dunlin dunlin_options)
   list(TRANSFORM arg_LAYERS PREPEND src/)
   dunlin_add_units(${target} ${arg_LAYERS} IN ${folder} ${faulty})
@@ -53,4 +54,5 @@ dunlin_with_faults(topics_with_fault MAIN tests_with_fault.cpp LAYERS pubsub
 dunlin_with_faults(containers_with_fault MAIN tests_with_fault.cpp LAYERS container
   SOURCES container/seeds_test.cpp container/pooled_seeds_test.cpp container/aggregator_seeds_test.cpp
           container/scan_test.cpp container/check_test.cpp container/packed_test.cpp
+          container/collectives_seeds_test.cpp
   LIBRARIES ${test_libraries})
