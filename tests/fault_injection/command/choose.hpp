@@ -7,7 +7,8 @@
 
 namespace dunlin::fault_injection {
 
-/// Switches on the fault that the first argument names; if there is none, prints those that there are.
+/// Switches on the fault that the first argument names; if there is none, prints those that there
+/// are.
 [[nodiscard]] inline bool choose(int argc, char** argv) {
   for (const NamedFault& one : kInjectedFaults)
     if (argc > 1 && std::string_view(argv[1]) == one.name) injected_fault = one.fault;
