@@ -145,6 +145,8 @@ std::size_t AggregatorState::hand_over(Rank from, std::span<const std::byte> ele
   DUNLIN_ASSERT(!handing_over, "CON-B1: a handler is called once at a time");
   const ScopedFlag handing(handing_over);
   const std::size_t count = elements.size() / spec.element_bytes;
+  DUNLIN_ASSERT(elements.size() % spec.element_bytes == 0,
+                "CON-B1: elements are handed over whole");
   struct Account {
     Handled done;
     std::size_t& taken;
@@ -164,6 +166,7 @@ void AggregatorState::send_open(Rank to) {
   Target& target = targets[to];
   Origin& own = origins[to];
   if (target.filled == 0 || handing_over) return;
+  DUNLIN_ASSERT(own.taken <= target.filled, "CON-B1: no more is taken than there is");
   const std::size_t offset = own.taken * spec.element_bytes;
   const std::size_t left = target.filled * spec.element_bytes - offset;
   if (left > 0)
@@ -226,6 +229,7 @@ std::size_t AggregatorState::take_from(Rank from) {
     if (head >> 16 != origin.next + 1 || count == 0 || count > spec.elements) break;
     if (origin.taken > count) break;  // the origin has changed what it had published
     const std::size_t left = (count - origin.taken) * spec.element_bytes;
+    DUNLIN_ASSERT(left <= image.size(), "CON-B1: a batch has at most the elements of its option");
     memory::copy_unwatched(image.data(),
                            batch + kCacheLineBytes + origin.taken * spec.element_bytes, left);
     // Nothing is left if the handler threw when it had the rest.

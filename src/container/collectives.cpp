@@ -179,6 +179,7 @@ std::uint32_t CollectivesState::place_of(Rank rank) const noexcept {
 }
 
 Status CollectivesState::fault(std::uint32_t member) noexcept {
+  DUNLIN_ASSERT(member < members.size(), "CON-L4: members are counted by their place");
   if (status != Status::ok) return status;
   if (generation != hub.progress.generation()) {
     generation = hub.progress.generation();
@@ -269,6 +270,7 @@ CollectivesState::Turn::~Turn() {
 }
 
 void CollectivesState::take_mine(const CollectiveCall& call) noexcept {
+  DUNLIN_ASSERT(call.bytes <= bytes, "CON-L3: a value fits in a box");
   const bool has_some = call.kind != CollectiveKind::broadcast || call.root == members[self];
   if (has_some && call.bytes > 0) std::memcpy(payload(), call.mine, call.bytes);
 }
@@ -358,6 +360,7 @@ Protocol<Status> CollectivesState::down(Turn& turn) {
 }
 
 void CollectivesState::take(Turn& turn, std::uint32_t child, const std::byte* slot) noexcept {
+  DUNLIN_ASSERT(child > turn.place && child < layout.members, "CON-L2: a child stands behind us");
   const CollectiveCall& call = turn.call;
   if (call.combine != nullptr) {
     call.combine(call.function.data(), payload(), slot + CollectiveLayout::payload_of(call.bytes),
@@ -366,6 +369,7 @@ void CollectivesState::take(Turn& turn, std::uint32_t child, const std::byte* sl
   }
   const std::uint32_t places = std::min(child - turn.place, layout.members - child);
   const std::size_t more = places * call.bytes;
+  DUNLIN_ASSERT(turn.filled + more <= bytes, "CON-L3: what is gathered fits in a box");
   if (more > 0)
     std::memcpy(payload() + turn.filled, slot + CollectiveLayout::payload_of(more), more);
   turn.filled += more;
@@ -386,6 +390,7 @@ Protocol<Status> CollectivesState::send(Turn& turn, std::uint32_t to, std::uint3
     const Status has_some = co_await wait_for_room(turn.number(), to);
     if (has_some != Status::ok) co_return has_some;
   }
+  DUNLIN_ASSERT(payload_bytes <= bytes && box <= layout.rounds, "CON-L3: a message has a box");
   const std::uint64_t slot = layout.slot(box, turn.number());
   const std::uint64_t word = CollectiveLayout::kWordOffset;
   Posting posting(*this, to);
@@ -403,6 +408,7 @@ Protocol<Status> CollectivesState::send(Turn& turn, std::uint32_t to, std::uint3
 // --- members that are behind ---------------------------------------------------------------------
 
 void CollectivesState::saw_ended(std::uint32_t member, std::uint64_t its_calls) noexcept {
+  DUNLIN_ASSERT(member < ended.size(), "CON-L3: members are counted by their place");
   ended[member] = std::max(ended[member], its_calls);
 }
 

@@ -58,6 +58,7 @@ constexpr std::uint64_t kLookAgainNs = 2'000;
 /// The message of that head, which learns how long the content is.
 std::span<const std::byte> join(MessageHead& head, std::span<const std::byte> content,
                                 std::span<std::byte> message) noexcept {
+  DUNLIN_ASSERT(sizeof head + content.size() <= message.size(), "CON-A1: a message of ours fits");
   head.bytes = static_cast<std::uint32_t>(content.size());
   std::memcpy(message.data(), &head, sizeof head);
   if (!content.empty()) std::memcpy(message.data() + sizeof head, content.data(), content.size());
@@ -192,6 +193,7 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
   Asked* const asked = calls_[place].asked;
   if (asked == nullptr) return;
   forget(*asked);
+  DUNLIN_ASSERT(!asked->is_under_way(), "CON-P3: a request has one reply");
   asked->replied(static_cast<Status>(head.status), head.flag != 0, content);
 }
 

@@ -7,6 +7,8 @@
 #include <dunlin/error.hpp>
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
+
 /// A map's part, and what searches in it mean.
 namespace dunlin::container {
 
@@ -107,6 +109,8 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       image(shape.slot_bytes),
       former(spec.longest_value != 0 ? spec.value_bytes : 0),
       values(spec.longest_value != 0 ? std::make_unique<ValuePool>(*this) : nullptr) {
+  DUNLIN_ASSERT(!spec.packed || shape.slot_bytes == 2 * kWordBytes,
+                "CON-K1: a packed slot has a key and one word");
   later.reserve(sizes.size() - 1);
   hub.add(first.site.id(), *this);
   if (sizes.size() > 1)
@@ -207,6 +211,7 @@ std::uint64_t MapState::own_slots() const noexcept {
 std::uint64_t MapState::count_piece() noexcept {
   for (std::uint32_t i = 0; i < kCountedAtOnce; ++i) {
     const MapTable& of = table(census.level);
+    DUNLIN_ASSERT(census.slot < of.slots, "CON-G3: a part never has fewer slots than before");
     if (word::state_of(own_word(of, census.slot)) == word::ready) ++census.so_far;
     if (++census.slot < of.slots) continue;
     census.slot = 0;
@@ -224,6 +229,7 @@ std::uint64_t MapState::operand_of(const std::byte* payload) const noexcept {
 }
 
 void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept {
+  DUNLIN_ASSERT(adds(), "CON-P1: a sum is a word of 4 or 8 bytes");
   const std::uint64_t sum = operand_of(payload) + operand;
   std::memcpy(payload + spec.key_bytes, &sum, std::min<std::size_t>(spec.value_bytes, 8));
 }
@@ -238,6 +244,7 @@ void MapState::members_changed() {
 }
 
 void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
+  DUNLIN_ASSERT(level < tables() && slot < table(level).slots, "CON-M3: a home mends its own part");
   MapTable& of = table(level);
   const std::uint64_t seen = own_word(of, slot);
   const std::uint64_t owner = word::owner_plus_1(seen);
@@ -265,6 +272,8 @@ std::size_t MapState::poll_part() {
   for (; tables() < wanted_tables && why_not_grown.empty(); ++done) grow();
   while (!mends.empty()) {
     const Mend& mend = mends.back();
+    DUNLIN_ASSERT(mend.from != mend.to && mend.slot < mend.table->slots,
+                  "CON-P5: a mend changes a slot of its table");
     std::size_t accepted = 0;
     const Operation swap = compare_swap(mend.home, mend.table->site.region(),
                                         offset_of_word(mend.slot), mend.from, mend.to, nullptr);

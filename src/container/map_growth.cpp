@@ -23,6 +23,8 @@ void MapState::want_tables(std::uint32_t count) noexcept {
 
 /// The table comes first, and then the count that sends others there.
 void MapState::grow() {
+  DUNLIN_ASSERT(tables() < sizes.size(),
+                "CON-G3: a part has no more tables than all members know of");
   try {
     auto table = std::make_unique<MapTable>(hub, spec, shape, tables(), first.site.generation());
     table->site.announce();
@@ -43,6 +45,8 @@ MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t has
   if (room.status == Status::full || room.status == Status::no_memory) return room.status;
   if (!room.offered) return MapApplied::again();
   const OfferedSlot& offered = *room.offered;
+  DUNLIN_ASSERT(offered.level < tables() && offered.slot < table(offered.level).slots,
+                "CON-M5: a home offers slots of its own part");
   return act_on_vacant(call, promise, offered.word, own(table(offered.level), offered.slot),
                        fingerprint_of(hash), payload);
 }
@@ -62,6 +66,7 @@ Room MapState::room_behind(std::uint64_t tables_seen, std::uint64_t hash) {
 // --- at the caller -------------------------------------------------------------------------------
 
 void MapState::learn_tables(Rank home, std::uint64_t count) noexcept {
+  DUNLIN_ASSERT(home < known.size(), "CON-G2: each member has a count of tables");
   const auto most = std::min<std::uint64_t>(count, sizes.size());
   known[home] = std::max(known[home], static_cast<std::uint32_t>(most));
 }

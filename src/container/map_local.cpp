@@ -4,6 +4,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "assert.hpp"
 #include "container/map.hpp"
 #include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
@@ -89,6 +90,7 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
 
 /// The table's memory at that member; null if it is not mapped here.
 std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
+  DUNLIN_ASSERT(home < members, "CON-M1: a hash leads to a member");
   if (home == self) return of.site.memory();
   const std::span<std::byte> there = hub.fabric.reach(home, of.site.region());
   return there.size() >= offset_of(of.slots) ? there.data() : nullptr;
@@ -204,6 +206,7 @@ template <class View>
   if (spec.value_bytes == sizeof(std::uint32_t)) written &= UINT32_MAX;
   const std::uint64_t claim = View::claim(call, sight, claimed_for(promise), seen.word,
                                           {self, serial, fingerprint}, written);
+  DUNLIN_ASSERT(claim == 0 || call != MapCall::find, "CON-M3: a find claims no slot");
   if (claim == 0) {
     if (found) put_value(value, seen.value(), spec.value_bytes);
     return {sight == Sight::half ? Status::half_written : Status::ok, found};
@@ -220,6 +223,7 @@ MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* 
   const std::uint64_t seen = word_at(image.data());
   const std::uint64_t claim =
       claim_word(call, sight, claimed_for(promise), seen, {self, serial, fingerprint});
+  DUNLIN_ASSERT(claim == 0 || call != MapCall::find, "CON-M3: a find claims no slot");
   const bool found = sight == Sight::present;
   const auto read_value = [&] {
     decode(shape, image.data(), spec.key_bytes, spec.value_bytes, payload + spec.key_bytes);
@@ -257,6 +261,7 @@ MapApplied MapState::act_on_vacant(MapCall call, Promise promise, std::uint64_t 
 /// As SmallMapSlot::publish().
 void MapState::publish_local(std::byte* slot, std::uint64_t claim,
                              const std::byte* payload) noexcept {
+  DUNLIN_ASSERT(word::owner_plus_1(claim) == self + 1U, "CON-M3: only its owner writes a slot");
   const std::uint64_t ready = word::with_state(claim, word::ready);
   encode(shape, payload, ready, image.data());
   memory::place(slot + kStampBytes, image.data() + kStampBytes, shape.slot_bytes - kStampBytes);
@@ -266,6 +271,7 @@ void MapState::publish_local(std::byte* slot, std::uint64_t claim,
 /// The former value takes the place of the new one in the payload.
 MapApplied MapState::exchange_local(std::byte* slot, std::uint64_t claim,
                                     std::byte* payload) noexcept {
+  DUNLIN_ASSERT(former.size() == spec.value_bytes, "CON-V5: an exchange is of a map with a pool");
   decode(shape, image.data(), spec.key_bytes, spec.value_bytes, former.data());
   publish_local(slot, claim, payload);
   std::memcpy(payload + spec.key_bytes, former.data(), former.size());

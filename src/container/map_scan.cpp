@@ -82,6 +82,8 @@ remote::Call<Status>& MapScan::next() {
   found_.clear();
   pending_.clear();
   half_ = false;
+  DUNLIN_ASSERT(level_ < map_.sizes.size() && slot_ < map_.sizes[level_],
+                "CON-I1: a piece begins in a table");
   count_ = std::min(most_, map_.sizes[level_] - slot_);
   return piece_ = remote::Call<Status>(its_progress(), read_checked());
 }
@@ -119,6 +121,7 @@ void MapScan::go_on(Status status) noexcept {
     }
   }
   if (!leaves_part) return;
+  DUNLIN_ASSERT(parts_left_ > 0, "CON-I1: each part is left once");
   --parts_left_;
   home_ = (home_ + 1) % map_.members;
   level_ = slot_ = 0;
@@ -169,6 +172,7 @@ bool MapScan::must_count() const noexcept {
 }
 
 std::byte* MapScan::slot_at(std::uint32_t place) noexcept {
+  DUNLIN_ASSERT(place < most_, "CON-I1: a piece fits in the memory of its scan");
   return std::as_writable_bytes(std::span(window_)).data() +
          std::size_t{place} * map_.shape.slot_bytes;
 }
@@ -211,6 +215,7 @@ void MapScan::look_at(std::uint32_t place) noexcept {
 /// The blocks of all elements that were found, at once. Slots whose blocks have been used anew
 /// since are to be read again.
 Protocol<Status> MapScan::read_values() {
+  DUNLIN_ASSERT(values_ != nullptr, "CON-V3: only a map with a pool has blocks to read");
   PieceValues& all = *values_;
   all.wanted.clear();
   std::erase_if(found_, [&](std::uint32_t place) {

@@ -62,6 +62,7 @@ PooledCall::PooledCall(ValuePool& its_pool, Caller* its_caller, MapCall its_call
 
 PooledCall::~PooledCall() {
   if (caller != nullptr) caller->call = nullptr;
+  DUNLIN_ASSERT(pool.calls_ > 0, "CON-V5: each call is counted once");
   --pool.calls_;
   if (!block || may_be_referred) return;
   if (is_linked)
@@ -198,6 +199,8 @@ Protocol<PooledResult> ValuePool::execute(PooledCall& one) {
 }
 
 Protocol<Status> ValuePool::allocate(PooledCall& one) {
+  DUNLIN_ASSERT(one.own.bytes > 0 && !one.block,
+                "CON-V4: a value too long for its slot has one block");
   const std::size_t bytes = block_shape(one.own.bytes).slot_bytes;
   for (bool was_asked = false;; was_asked = true) {
     if (one.is_given_up) co_return Status::abandoned;

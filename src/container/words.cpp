@@ -81,12 +81,14 @@ Protocol<Status> WordsState::write(Rank home, std::uint64_t offset, CallMemory m
 
 Protocol<Added> WordsState::add(Rank home, std::uint64_t offset, std::uint64_t value) {
   std::uint64_t before = 0;
+  DUNLIN_ASSERT(offset % kWordBytes == 0, "FAB-M1: a word that is added to is aligned");
   const Status status = co_await post(site, fetch_add(home, site.region(), offset, value, &before));
   co_return Added{{status, before}};
 }
 
 /// A compare-and-swap that fails has read the word.
 Protocol<MaybePresent> WordsState::set_bits(Rank home, std::uint64_t offset, std::uint64_t bits) {
+  DUNLIN_ASSERT(offset % kWordBytes == 0 && bits != 0, "CON-P1: a key has bits in one word");
   for (std::uint64_t expected = 0;;) {
     std::uint64_t before = 0;
     const Status status = co_await post(

@@ -107,10 +107,12 @@ std::size_t SlabPool::poll_part() {
 // --- allocating in slabs that this process holds -------------------------------------------------
 
 std::optional<SlabBlock> SlabPool::State::from(Home& home, std::uint32_t size_class) noexcept {
+  DUNLIN_ASSERT(size_class < home.classes.size(), "REM-14: a block is of one of the pool's sizes");
   ClassSlabs& of = home.classes[size_class];
   if (of.with_free.empty()) return std::nullopt;
   const SlabAt slab = of.with_free.begin();
   DUNLIN_ASSERT(!slab->is_withdrawn, "REM-16: nothing is allocated in a slab that is withdrawn");
+  DUNLIN_ASSERT(slab->free_blocks > 0, "REM-14: a slab among those with free blocks has one");
   std::size_t word = 0;
   while (slab->free[word] == 0) ++word;
   const std::size_t number =
@@ -251,6 +253,7 @@ PoolUse SlabPool::use() const noexcept {
 Protocol<Status> SlabPool::State::find_room(Home& home) {
   for (;;) {
     co_await Until([&home] { return home.wanted != kNoClass; });
+    DUNLIN_ASSERT(home.wanted < home.classes.size(), "REM-17: a size of the pool is looked for");
     const Status found = co_await search(home, home.wanted);
     if (found != Status::ok) home.full |= std::uint64_t{1} << home.wanted;
     home.wanted = kNoClass;
@@ -358,6 +361,7 @@ SlabPool::State::SlabList SlabPool::State::whole_slab(std::uint32_t index,
   Slab& slab = whole.front();
   slab.index = index;
   slab.size_class = size_class;
+  DUNLIN_ASSERT(blocks(size_class) <= words * kBitsPerWord, "REM-14: each block has a bit");
   slab.free_blocks = static_cast<std::uint32_t>(blocks(size_class));
   slab.free.resize(words);
   for (std::size_t number = 0; number < slab.free_blocks; ++number)
@@ -400,6 +404,7 @@ Protocol<Status> SlabPool::State::adopt_orphans() {
 /// Takes over a slab of a holder that is gone. It links nothing any more (REM-13), so blocks that
 /// it has not linked by now are free.
 Protocol<Status> SlabPool::State::adopt(std::uint32_t index) {
+  DUNLIN_ASSERT(index < own_slabs, "REM-15: a home takes slabs of its own memory over");
   const std::uint64_t holder = own_word(index, 0), size_class = (holder >> 16) - 1;
   DUNLIN_ASSERT(progress.is_gone(rank_in(holder)), "REM-15: its holder is gone");
   if (size_class >= options.block_bytes.size()) co_return Status::out_of_range;

@@ -45,6 +45,7 @@ bool SlabPool::asks(Rank rank) const noexcept {
 /// Asks the home to look for room: `ok` if it has found some, `no_room` if not; `timed_out` if it
 /// does not answer.
 Protocol<Status> SlabPool::State::ask(Home& home) {
+  DUNLIN_ASSERT(!options.makes_room, "REM-17: a home that makes room by itself is not asked");
   const std::uint64_t now = fabric.now_ns();
   if (home.asks_until_ns == 0) home.asks_until_ns = now + kAnswerNs;
   if (now < home.silent_until_ns || now > home.asks_until_ns) co_return Status::timed_out;
@@ -90,6 +91,7 @@ Protocol<Status> SlabPool::State::give_back_requested() {
 
 /// A block that its holder has allocated, and not linked yet, does not show here: the holder looks.
 bool SlabPool::State::is_empty(std::uint32_t slab) const noexcept {
+  DUNLIN_ASSERT(slab < own_slabs, "REM-17: a home looks at its own slabs");
   if ((own_word(slab, 0) >> 16) - 1 >= options.block_bytes.size()) return false;
   for (std::size_t word = 0; word < words; ++word)
     if (live(slab, word) != 0) return false;

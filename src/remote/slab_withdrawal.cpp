@@ -100,6 +100,7 @@ void SlabPool::hint(Rank rank, std::uint32_t size_class, std::uint32_t slab) noe
 /// Collects in the slab, or takes it; `no_room` if it has no room for this member.
 Protocol<Status> SlabPool::State::follow_hint(Home& home, std::uint32_t size_class) {
   ClassSlabs& of = home.classes[size_class];
+  DUNLIN_ASSERT(!of.hints.empty(), "REM-17: there is a hint to follow");
   const std::uint32_t slab = of.hints.front();
   of.hints.pop_front();
   Status status = Status::no_room;
@@ -204,6 +205,8 @@ std::uint32_t SlabPool::slabs_over_limit() const noexcept {
 Protocol<Status> SlabPool::State::keep_to_limit() {
   for (;;) {
     co_await Until([this] { return looks_for_withheld; });
+    DUNLIN_ASSERT(withheld <= own_slabs && to_withhold <= own_slabs,
+                  "REM-17: a home withholds slabs of its own");
     const std::uint64_t kept = withheld_word(fabric.rank()),
                         from = withheld < to_withhold ? 0 : kept;
     std::uint32_t slab = 0;
