@@ -228,7 +228,7 @@ struct MapState final : Served {
                                  std::byte* payload) noexcept;
   [[nodiscard]] MapApplied local_find(Rank home, std::uint64_t hash, std::byte* payload) noexcept;
   /// The way of each call, with slots that are read as `Form` does.
-  template <class Form, bool kFinds>
+  template <class Form, bool Finds>
   [[nodiscard, gnu::noinline]] MapApplied search(Rank home, std::uint64_t hash, MapCall its_call,
                                                  Promise promise, std::byte* payload) noexcept;
   /// Behind the windows of so many tables: whether the search goes on in the next one; if not, how

@@ -148,10 +148,10 @@ MapApplied MapState::local_find(Rank home, std::uint64_t hash, std::byte* payloa
   return search<AsImages, false>(home, hash, kCall, Promise::both, payload);
 }
 
-template <class Form, bool kFinds>
+template <class Form, bool Finds>
 MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Promise promise,
                             std::byte* payload) noexcept {
-  const MapCall call = kFinds ? MapCall::find : its_call;
+  const MapCall call = Finds ? MapCall::find : its_call;
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
   for (std::uint32_t level = 1;; ++level) {
@@ -168,7 +168,7 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
         slot = slot + 1 < of->slots ? slot + 1 : 0;
         continue;
       }
-      if (!kFinds && (home == self || hash % kNotedOf == 0))
+      if (!Finds && (home == self || hash % kNotedOf == 0))
         load.note(level - 1, probed > 0, sight != Sight::vacant);
       const MapApplied applied = form.act(*this, call, promise, sight, at, fingerprint, payload);
       if (!applied.is_again() || !Form::kLooksAgain) return applied;
