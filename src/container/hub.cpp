@@ -243,7 +243,6 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
       reached_(hub.progress.size()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
-    reached_[event.peer] = {};
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
     if (event.kind == Event::Kind::region_connected) withdrawn_[event.peer] = false;
     if (event.kind != Event::Kind::region_refused) return;

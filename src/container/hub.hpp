@@ -147,7 +147,7 @@ class Site {
   [[nodiscard]] remote::Status fault(Rank rank) const noexcept {
     return hub_.gone(rank) ? remote::Status::lost : fault_of_part(rank);
   }
-  /// The same, whether or not that member is one still.
+  /// Does what fault() does, whether or not that member is one still.
   [[nodiscard]] remote::Status fault_of_part(Rank rank) const noexcept {
     if (withdrawn_[rank]) return remote::Status::lost;
     return refused_[rank] ? remote::Status::refused : remote::Status::ok;
@@ -155,14 +155,16 @@ class Site {
   [[nodiscard]] bool connected(Rank rank) const noexcept {
     return hub_.fabric.connected(rank, region_.id());
   }
-  /// What Fabric::reach() says, which is asked once for each time that the member connects: no
-  /// call goes through the backend for it.
-  [[nodiscard]] std::span<std::byte> reach(Rank rank) noexcept {
+  /// Returns what Fabric::reach() says. That is asked again when a region has been disconnected: no
+  /// other call goes through the backend for it.
+  [[nodiscard]] std::span<std::byte> reach(Rank rank) const noexcept {
     if (rank >= reached_.size()) return {};
-    std::span<std::byte>& kept = reached_[rank];
-    if (kept.empty() || !connected(rank) || hub_.fabric.is_forked()) [[unlikely]]
-      kept = hub_.fabric.reach(rank, region_.id());
-    return kept;
+    Reached& kept = reached_[rank];
+    const std::uint64_t disconnections = hub_.fabric.disconnections();
+    if (kept.memory.empty() || kept.disconnections != disconnections || hub_.fabric.is_forked())
+        [[unlikely]]
+      kept = {hub_.fabric.reach(rank, region_.id()), disconnections};
+    return kept.memory;
   }
 
   enum class Posted : std::uint8_t { all, later, never };
@@ -176,7 +178,11 @@ class Site {
   Region region_;
   std::vector<bool> withdrawn_;
   std::vector<bool> refused_;
-  std::vector<std::span<std::byte>> reached_;  // empty: not known
+  struct Reached {
+    std::span<std::byte> memory;
+    std::uint64_t disconnections = 0;  // of the fabric, when that was asked for
+  };
+  mutable std::vector<Reached> reached_;
   Subscription subscription_;
 };
 

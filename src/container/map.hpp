@@ -238,11 +238,11 @@ struct MapState final : Served {
   /// Does what the call does at the slot where its search has ended, whose image is `image`.
   [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, std::byte* slot,
                                std::uint16_t fingerprint, std::byte* payload) noexcept;
-  /// The same, of a slot with that word, which has no element.
+  /// Does so at a slot with that word, which has no element.
   [[nodiscard]] MapApplied act_on_vacant(MapCall call, Promise promise, std::uint64_t seen,
                                          std::byte* slot, std::uint16_t fingerprint,
                                          std::byte* payload) noexcept;
-  /// The same, of a slot in registers.
+  /// Does so at a slot that is in registers.
   template <class View>
   [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, const View& seen,
                                std::byte* slot, std::uint16_t fingerprint,

@@ -89,8 +89,8 @@ struct Claimant {
                     by.fingerprint, state);
 }
 
-/// The same of a packed slot: the word has the value that the call writes, if the slot is the key's
-/// already (CON-K2); a slot that is not yet is reserved, by a word that no other claim has
+/// What a call claims a packed slot with: a word with the value that it writes, if the slot is the
+/// key's already (CON-K2). A slot that is not yet is reserved, by a word that no other claim has
 /// (CON-K4).
 [[gnu::always_inline, nodiscard]] inline std::uint64_t packed_claim(MapCall call, Sight sight,
                                                                     std::uint64_t seen,

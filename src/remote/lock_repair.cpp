@@ -204,7 +204,6 @@ void Locks::State::rebuild(std::uint64_t offset,
   const auto address_of = [](const std::pair<Rank, RepairMessage>& report) {
     return NodeAddress{report.first, static_cast<std::uint32_t>(report.second.node)};
   };
-  const std::uint64_t granted = kGrantedAfterDeath;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     const bool last = i + 1 == queue.size();
     const bool takes_over = i == 0 && queue[i].second.holds == 0;
@@ -213,7 +212,7 @@ void Locks::State::rebuild(std::uint64_t offset,
                                                .node = queue[i].second.node,
                                                .offset = offset,
                                                .next = last ? 0 : pack(address_of(queue[i + 1])),
-                                               .grant = takes_over ? granted : 0});
+                                               .grant = takes_over ? kGrantedAfterDeath : 0});
   }
   memory::store(word, lock_word(static_cast<std::uint32_t>(queue.back().second.ticket),
                                 address_of(queue.back())));

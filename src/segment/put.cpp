@@ -96,7 +96,6 @@ Protocol<Status> SegmentState::change(Transfer& one) {
   }
   one.second = segment.paused ? kNobody : segment.backup;
   one.second_offset = segment.backup_offset;
-  const bool two_copies = one.second != kNobody;
   const Rank first = segment.primary;
   const std::uint64_t word_at = segment.offset + kVersionWord;
   const void* const from = merges ? segment.merged.data() : request.memory;
@@ -117,8 +116,9 @@ Protocol<Status> SegmentState::change(Transfer& one) {
     return judge(one, posted);
   };
   if (marks) batch.add(fetch_add(first, pool.id(), word_at, 1, &word));
+  // The second copy is complete before the first one; what is written there needs the word.
   std::uint64_t low = 0, high = 0;  // the second copy's word before the put is complete, and after
-  if (one.second != kNobody) {      // that needs the word; and it is complete before the first one
+  if (one.second != kNobody) {
     if (!batch.empty()) {
       status = after(co_await batch);
       if (status != Status::ok) co_return status;
@@ -127,17 +127,15 @@ Protocol<Status> SegmentState::change(Transfer& one) {
                   "SEG-13: the primary's word is odd before the second copy is written");
     high = one.final_word;
     low = high - (delta ? 2 : 1);
-    if (two_copies) {
-      batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &low, 8));
-      batch.add(write(one.second, pool.id(), one.second_offset + data_at, from, bytes));
-      if (!captured) {
-        status = after(co_await batch);
-        if (status != Status::ok) co_return status;
-      }
-      batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &high, 8));
+    batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &low, 8));
+    batch.add(write(one.second, pool.id(), one.second_offset + data_at, from, bytes));
+    if (!captured) {
       status = after(co_await batch);
       if (status != Status::ok) co_return status;
     }
+    batch.add(write(one.second, pool.id(), one.second_offset + kVersionWord, &high, 8));
+    status = after(co_await batch);
+    if (status != Status::ok) co_return status;
   }
   batch.add(write(first, pool.id(), segment.offset + data_at, from, bytes));
   if (!captured) {

@@ -54,7 +54,7 @@ inline std::vector<ContainerCase> container_cases(const std::vector<Style>& styl
   return all;
 }
 
-/// The same, with slots of stamps and with packed slots.
+/// Runs a suite with slots of stamps and with packed slots.
 inline std::vector<ContainerCase> map_cases() {
   std::vector<ContainerCase> all = container_cases();
   for (ContainerCase one : container_cases()) {

@@ -119,7 +119,7 @@ class Collectives {
   [[nodiscard]] remote::Call<Collected<T>> all_reduce(const T& value, const F& f) {
     return begin<Collected<T>>(reduction(std::span(&value, 1), f));
   }
-  /// The same, element by element and in place.
+  /// Combines spans element by element, in place.
   template <Collectable T, std::size_t N, Combines<T> F>
   [[nodiscard]] remote::Call<Outcome> all_reduce(std::span<T, N> values, const F& f) {
     container::CollectiveCall call = reduction(std::span<const T>(values), f);

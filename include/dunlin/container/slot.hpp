@@ -164,7 +164,7 @@ inline constexpr std::uint64_t kHashSeed = 0x9e3779b97f4a7c15ULL;
   return hash;
 }
 
-/// The same, faster for the commonest keys.
+/// Hashes a key; those of 8 bytes, the commonest, are hashed without a loop.
 [[nodiscard, gnu::always_inline]] inline std::uint64_t hash_of(const void* key,
                                                                std::size_t bytes) noexcept {
   if (bytes == 8) return mixed(8 * kHashSeed ^ word_at(static_cast<const std::byte*>(key)));
