@@ -3,12 +3,12 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <string>
 
 #include <dunlin/error.hpp>
 
 #include "kmers/kmer.hpp"
+#include "kmers/spill.hpp"
 
 namespace dunlin::kmers {
 
@@ -17,11 +17,6 @@ struct FoundKmer {
   Kmer kmer;
   std::uint64_t count;
 };
-
-struct CloseFile {
-  void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
 
 /// Reads a file of counts from its beginning to its end. Throws Error if it cannot be opened.
 class FoundFile {

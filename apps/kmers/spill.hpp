@@ -14,6 +14,11 @@ namespace dunlin::kmers {
 /// killed. An empty Descriptor, and errno, if that fails.
 [[nodiscard]] Descriptor nameless_file(const std::string& folder) noexcept;
 
+struct CloseFile {
+  void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
 /// A Spill is data of this process that is written to a nameless file, and read again from its
 /// beginning, as often as needed.
 class Spill {
@@ -29,14 +34,11 @@ class Spill {
   [[nodiscard]] std::size_t read(void* to, std::size_t bytes);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
-  };
   [[noreturn]] void fail() const;
 
   std::string folder_;
   std::uint64_t bytes_ = 0;
-  std::unique_ptr<std::FILE, Close> file_;
+  File file_;
 };
 
 }  // namespace dunlin::kmers
