@@ -91,17 +91,27 @@ void fetch_part(std::byte* to, const std::byte* from, std::size_t bytes) noexcep
   }
 }
 
+/// Copies the bytes around the whole words, and lets `copy` copy these.
+template <class Copy>
+void in_pieces(void* to, const void* source, std::size_t bytes, const Copy& copy) noexcept {
+  auto* target = static_cast<std::byte*>(to);
+  const auto* from = static_cast<const std::byte*>(source);
+  if (is_words(target, bytes)) return copy(target, from, bytes / kWordBytes);
+  const std::size_t head = place_edge(target, from, bytes);
+  const std::size_t words = (bytes - head) / kWordBytes;
+  copy(target + head, from + head, words);
+  const std::size_t done = head + words * kWordBytes;
+  place_edge(target + done, from + done, bytes - done);
+}
+
 }  // namespace
 
 void place_pieces(void* to, const void* source, std::size_t bytes) noexcept {
-  auto* target = static_cast<std::byte*>(to);
-  const auto* from = static_cast<const std::byte*>(source);
-  if (is_words(target, bytes)) return place_words(target, from, bytes / kWordBytes);
-  const std::size_t head = place_edge(target, from, bytes);
-  const std::size_t words = (bytes - head) / kWordBytes;
-  place_words(target + head, from + head, words);
-  const std::size_t done = head + words * kWordBytes;
-  place_edge(target + done, from + done, bytes - done);
+  in_pieces(to, source, bytes, place_words);
+}
+
+void copy_wide(void* to, const void* from, std::size_t bytes) noexcept {
+  in_pieces(to, from, bytes, kPairs ? copy_words : place_words);
 }
 
 void fetch_pieces(void* to, const void* from, std::size_t bytes) noexcept {

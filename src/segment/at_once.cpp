@@ -62,7 +62,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
     return {.version = known, .status = Status::ok};
   if (segment.coherence != Coherence::null || known != UINT64_MAX)
     return get_whole(segment, to, offset, known);
-  memory::fetch(to.data(), segment.block + kDataOffset + offset, to.size());
+  memory::copy(to.data(), segment.block + kDataOffset + offset, to.size());
   return {.status = Status::ok};
 }
 
@@ -77,7 +77,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
     if (known_version != UINT64_MAX) return {};
     const std::uint64_t entered = locks.enter(segment.block + kLockWord);
     if (entered == 0) return {};
-    memory::fetch(to.data(), data, to.size());
+    memory::copy(to.data(), data, to.size());
     locks.leave(segment.block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
     return {.status = Status::ok};
   }
@@ -96,7 +96,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   DUNLIN_ASSERT(data + to.size() <= segment.block + (segment.block_end - segment.offset),
                 "SEG-1: a get reads the segment's block alone");
   if (version != known_version) {
-    memory::fetch(to.data(), data, to.size());
+    memory::copy(to.data(), data, to.size());
     const std::uint64_t again = load(segment.block + kVersionWord);
     const bool whole =
         again == word || (segment.is_delta() && again / 2 - version < segment.versions);
@@ -113,7 +113,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   if (segment == nullptr || !segment->fits(from, offset)) return {};
   if (segment->puts_lock()) return put_whole(*segment, from, offset);
   ++counters.puts;
-  memory::place(segment->block + kDataOffset + offset, from.data(), from.size());
+  memory::copy(segment->block + kDataOffset + offset, from.data(), from.size());
   fabric.ring(segment->primary);
   return {.status = Status::ok};
 }
@@ -137,7 +137,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
       store(block + kVersionWord, word + 1);
     DUNLIN_ASSERT(data + from.size() <= block + (segment.block_end - segment.offset),
                   "SEG-1: a put writes to the segment's block alone");
-    memory::place(data, from.data(), from.size());
+    memory::copy(data, from.data(), from.size());
     store(block + kVersionWord, word + 2);
     segment.copy.clear();
     fabric.ring(segment.primary);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -13,8 +14,8 @@
 #include "fabric/conformance/pattern.hpp"
 #include "fabric/conformance/stamped_line.hpp"
 
-/// FAB-M1 to FAB-M3 under threads. What is not an atomic access here is ordered by one, or the
-/// thread sanitizer says so.
+/// FAB-M1 to FAB-M3 and FAB-M5 under threads. What is not an atomic access here is ordered by one,
+/// or the thread sanitizer says so.
 namespace dunlin {
 namespace {
 
@@ -179,6 +180,41 @@ void expect_whole_lines(std::size_t shift) {
 
 TEST(MemoryStress, FetchTearsNoLineOfMany) {
   for (const std::size_t shift : {0U, 1U, 2U, 7U}) expect_whole_lines(shift);
+}
+
+/// A version before and after, as segments have it, around a copy of so many words that begins
+/// `shift` words behind a line. Also a copy that came between two versions has whole words only.
+void expect_whole_copies(std::size_t words, std::size_t shift) {
+  const std::uint64_t rounds = 20'000'000 / (words * kWordBytes);
+  std::uint64_t version = 0, torn = 0, mixed = 0, whole = 0;
+  std::vector<std::uint64_t> shared(words + shift);
+  const std::jthread writer([&] {
+    std::vector<std::uint64_t> mine(words);
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
+      std::fill(mine.begin(), mine.end(), uniform<std::uint64_t>(round % 200));
+      memory::fetch_add(&version, 1);
+      memory::copy(&shared[shift], mine.data(), words * kWordBytes);
+      memory::fetch_add(&version, 1);
+    }
+  });
+  std::vector<std::uint64_t> seen(words);
+  for (std::uint64_t before = 0; before != 2 * rounds;) {
+    before = memory::load(version);
+    memory::copy(seen.data(), &shared[shift], words * kWordBytes);
+    for (const std::uint64_t word : seen) torn += word != uniform<std::uint64_t>(word & 0xff);
+    if (before % 2 != 0 || memory::load(version) != before) continue;
+    ++whole;
+    mixed += seen.front() != uniform<std::uint64_t>(before / 2 % 200) ||
+             std::adjacent_find(seen.begin(), seen.end(), std::not_equal_to<>()) != seen.end();
+  }
+  EXPECT_EQ(torn, 0U) << words << " words behind " << shift;
+  EXPECT_EQ(mixed, 0U) << words << " words behind " << shift;
+  EXPECT_GT(whole, 0U);
+}
+
+TEST(MemoryStress, CopyTearsNoWordAndStaysBetweenTwoVersions) {
+  for (const std::size_t words : {40U, 128U, 3'000U})
+    for (const std::size_t shift : {0U, 1U, 3U, 6U}) expect_whole_copies(words, shift);
 }
 
 TEST(MemoryStress, FetchAddLosesNothing) {

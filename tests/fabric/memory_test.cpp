@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +39,26 @@ TEST(Memory, PlacesEveryOffsetAndSizeExactly) {
 TEST(Memory, FetchesEveryOffsetAndSizeExactly) {
   expect_exact_copies(
       [](void* to, const void* from, std::size_t n) { memory::fetch(to, from, n); });
+}
+
+TEST(Memory, CopiesEveryOffsetAndSizeExactly) {
+  expect_exact_copies([](void* to, const void* from, std::size_t n) { memory::copy(to, from, n); });
+}
+
+/// Sizes on both sides of each way to copy: words, vectors, a string.
+TEST(Memory, CopiesLongAreasExactly) {
+  constexpr std::size_t kMost = 40'000, kRoom = kMost + 2 * kCacheLineBytes;
+  std::vector<std::uint8_t> source(kRoom);
+  for (std::size_t i = 0; i < kRoom; ++i) source[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+  for (const std::size_t offset : {0U, 3U, 8U, 24U, 40U}) {
+    for (const std::size_t bytes :
+         {255U, 256U, 257U, 311U, 1'024U, 16'383U, 16'384U, 16'397U, 40'000U}) {
+      std::vector<std::uint8_t> target(kRoom), expected(kRoom);
+      std::copy_n(&source[offset + kWordBytes], bytes, &expected[offset]);
+      memory::copy(&target[offset], &source[offset + kWordBytes], bytes);
+      ASSERT_EQ(target, expected) << "offset " << offset << ", bytes " << bytes;
+    }
+  }
 }
 
 TEST(Memory, AtomicsReturnWhatWasThereBefore) {

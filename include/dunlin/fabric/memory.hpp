@@ -23,6 +23,8 @@
 ///  FAB-M4  Words that a peer may write at any time are read and written by nothing else. Bytes
 ///      that such a word has announced, such as a message in a ring, are plain memory until they
 ///      are given back.
+///  FAB-M5  copy() copies each aligned word by one access, and the words in no order among
+///      themselves; all of them behind the loads and before the stores around it.
 ///
 /// On x86-64 a release store and an acquire load are plain moves; the order costs nothing. Two
 /// neighbouring words can be one access (src/fabric/memory_pairs.hpp).
@@ -102,6 +104,10 @@ inline std::uint64_t compare_swap(void* at, std::uint64_t expected,
 namespace detail {
 void place_pieces(void* to, const void* source, std::size_t bytes) noexcept;
 void fetch_pieces(void* to, const void* from, std::size_t bytes) noexcept;
+void copy_wide(void* to, const void* from, std::size_t bytes) noexcept;
+
+/// What copies of so many bytes gain by wide accesses is more than what these cost.
+inline constexpr std::size_t kWideBytes = 256;
 
 template <class U>
 [[gnu::always_inline]] inline bool copy_word(void* to, const void* from) noexcept {
@@ -137,6 +143,15 @@ template <class U>
 /// `from`; `to` and `from` must agree modulo 8.
 [[gnu::always_inline]] inline void fetch(void* to, const void* from, std::size_t bytes) noexcept {
   if (!detail::copy_one_word(to, from, bytes)) detail::fetch_pieces(to, from, bytes);
+}
+
+/// Copies to or from shared memory as FAB-M5 says, where something else says which words belong
+/// together, or nothing does. `to` and `from` must agree modulo 8.
+[[gnu::always_inline]] inline void copy(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes < detail::kWideBytes)
+    place(to, from, bytes);
+  else
+    detail::copy_wide(to, from, bytes);
 }
 
 /// Copy bytes that no other node looks at until a later signal announces them.
