@@ -88,16 +88,16 @@ struct AttachedSpace::Waiting {
   Outcome& outcome;
   std::uint16_t slot;
   bool answered = false;
-  bool taken = false;  // the answer, by the protocol
+  bool resumed = false;  // the protocol has the answer
 
   ~Waiting() {
-    if (taken) return;
+    if (resumed) return;
     if (answered) {
       space.undo_granted(wanted, outcome);
       return;
     }
     Slot& asked = space.slots_[slot];
-    DUNLIN_ASSERT(asked.taken && asked.waiting == this,
+    DUNLIN_ASSERT(asked.in_use && asked.waiting == this,
                   "DMN-S3: a slot is one call's until its reply");
     asked.waiting = nullptr;
     if (asked.request.call != Call::lock) return;
@@ -132,13 +132,13 @@ remote::Protocol<Outcome> AttachedSpace::call(SegmentRequest wanted, std::string
   request.slot = free_.back();
   outcome.status = describe(wanted, name, request);
   if (outcome.status != Status::ok) co_return outcome;
-  DUNLIN_ASSERT(!slots_[request.slot].taken, "DMN-S3: a slot is one call's until its reply");
+  DUNLIN_ASSERT(!slots_[request.slot].in_use, "DMN-S3: a slot is one call's until its reply");
   free_.pop_back();
   post(request);
   Waiting waiting{*this, wanted, outcome, request.slot};
-  slots_[request.slot] = {.waiting = &waiting, .request = request, .taken = true};
+  slots_[request.slot] = {.waiting = &waiting, .request = request, .in_use = true};
   co_await Until([&] { return waiting.answered; });
-  waiting.taken = true;
+  waiting.resumed = true;
   DUNLIN_ASSERT(outcome.status != Status::under_way,
                 "REM-1: a call ends with `ok` or a named error, whatever the daemon says");
   if (outcome.status == Status::lost) lost_.insert(wanted.key.value);
@@ -249,13 +249,13 @@ std::size_t AttachedSpace::poll_part() {
 }
 
 void AttachedSpace::take_reply(const Reply& reply) {
-  if (reply.slot >= slots_.size() || !slots_[reply.slot].taken)
+  if (reply.slot >= slots_.size() || !slots_[reply.slot].in_use)
     return members_.stop("the " + daemon_ + " replied to what was not asked");
   Slot& slot = slots_[reply.slot];
   const Request request = slot.request;
   Waiting* const waiting = std::exchange(slot.waiting, nullptr);
   if (waiting != nullptr) take_result(*waiting, request, reply);
-  slot.taken = false;
+  slot.in_use = false;
   free_.push_back(reply.slot);
   DUNLIN_ASSERT(free_.size() <= slots_.size(), "DMN-S3: a slot is free once");
   if (waiting != nullptr || static_cast<Status>(reply.status) != Status::ok) return;
@@ -309,7 +309,7 @@ void AttachedSpace::send_undone() noexcept {
     free_.pop_back();
     undo_.pop_back();
     post(request);
-    slots_[request.slot] = {.waiting = nullptr, .request = request, .taken = true};
+    slots_[request.slot] = {.waiting = nullptr, .request = request, .in_use = true};
   }
 }
 

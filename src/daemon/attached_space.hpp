@@ -43,7 +43,7 @@ class AttachedSpace final : public SegmentPort, public remote::Part {
   struct Slot {
     Waiting* waiting = nullptr;  // null: nobody waits for it
     Request request = {};
-    bool taken = false;
+    bool in_use = false;
   };
 
   /// A call: its request, and the reply.

@@ -64,7 +64,7 @@ Session::~Session() {
 
 std::size_t Session::poll() {
   if (ended_ || fault_ != nullptr) return 0;
-  if (held_back_ > 0)
+  if (waiting_unlocks_ > 0)
     for (Slot& slot : slots_)
       if (slot.state == State::held_back) start_behind(slot);
   std::size_t done = 0;
@@ -96,7 +96,7 @@ void Session::take_request(const Request& request) {
   slot.request = request;
   slot.state = State::running;
   ++running_;
-  DUNLIN_ASSERT(running_ <= slots_.size() && held_back_ < running_,
+  DUNLIN_ASSERT(running_ <= slots_.size() && waiting_unlocks_ < running_,
                 "DMN-S3: each slot has one operation under way");
   start(slot);
 }
@@ -136,7 +136,7 @@ void Session::start(Slot& slot) {
     case Call::release:
     case Call::unlock:
       slot.state = State::held_back;
-      ++held_back_;
+      ++waiting_unlocks_;
       return start_behind(slot);
     case Call::cancel:
       return;
@@ -214,10 +214,10 @@ void Session::start_lock(Slot& slot) {
 /// Starts operations that waited. The space requires that operations under a lock have ended when
 /// the lock is given back; a client need not keep to that.
 void Session::start_behind(Slot& slot) {
-  DUNLIN_ASSERT(slot.state == State::held_back && held_back_ > 0,
+  DUNLIN_ASSERT(slot.state == State::held_back && waiting_unlocks_ > 0,
                 "DMN-S2: an unlock that waited for the client's puts begins once");
   if (uses(slot.request.key)) return;
-  --held_back_;
+  --waiting_unlocks_;
   slot.state = State::running;
   run(slot, {.call = slot.request.call == Call::unlock ? SegmentCall::unlock : SegmentCall::release,
              .key = Key{slot.request.key},
@@ -347,14 +347,14 @@ void Session::end() noexcept {
   ended_ = true;
   for (Slot& slot : slots_) {
     const bool waits = slot.state == State::running && is_wait(slot.request.call);
-    if (slot.state == State::held_back) --held_back_;
+    if (slot.state == State::held_back) --waiting_unlocks_;
     if (slot.state != State::held_back && !waits) continue;
     if (waits && is_lock(slot.request.call)) ledger_.give_back_locks(1);
     slot.operation.abandon();
     slot.state = State::idle;
     --running_;
   }
-  DUNLIN_ASSERT(held_back_ == 0, "DMN-S3: nothing begins for a client that has ended");
+  DUNLIN_ASSERT(waiting_unlocks_ == 0, "DMN-S3: nothing begins for a client that has ended");
   if (running_ == 0) release_locks();
 }
 

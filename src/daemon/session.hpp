@@ -105,7 +105,7 @@ class Session {
   std::uint64_t replies_ = 0;
   bool listed_ = false;  // whether it is in replied_
   std::uint32_t running_ = 0;
-  std::uint32_t held_back_ = 0;  // unlocks that wait for operations under the lock
+  std::uint32_t waiting_unlocks_ = 0;  // for operations under the lock
   bool rests_ = false;
   bool ended_ = false;
   const char* fault_ = nullptr;

@@ -30,7 +30,7 @@ struct Node {
   bool lost = false;          // there is no such lock any more
   bool restarts = false;      // at another home, once the repair is over
   bool parked = false;        // it is not known yet whether there is a lock at the other home
-  bool settled = false;       // lost, and no member will write to it any more
+  bool quiet = false;         // lost, and no member will write to it any more
   bool stranded = false;      // its successor has failed: the repair sees to it
   std::uint64_t before = 0;   // what the last compare-and-swap found
   std::uint64_t message = 0;  // source of what is written to another node
@@ -72,11 +72,11 @@ struct Locks::State {
   Protocol<Status> get(std::uint32_t index);
   Protocol<Status> give_back(std::uint32_t index);
   /// `ok`: it is in the queue; else it is not.
-  Protocol<Status> enter(std::uint32_t index);
+  Protocol<Status> join_queue(std::uint32_t index);
   /// Waits until all that was posted under the lock has landed.
   Protocol<Status> settle(std::uint32_t index);
   /// Hands the lock on, or frees it.
-  Protocol<Status> leave(std::uint32_t index);
+  Protocol<Status> leave_queue(std::uint32_t index);
   /// The word of that home's part, if it is mapped here; else null.
   [[nodiscard]] std::byte* mapped(Rank home, RegionId region, std::uint64_t offset) const noexcept;
   /// Whether the lock is free now, or the successor's, whose node is mapped here.

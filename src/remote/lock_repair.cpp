@@ -48,7 +48,7 @@ void Locks::relocate(Rank old_home, std::uint64_t old_offset, Rank home,
     node.home = home;
     node.offset = offset;
     node.restarts = true;
-    node.settled = false;
+    node.quiet = false;
   }
 }
 
@@ -66,7 +66,7 @@ void Locks::unpark(Rank home, std::uint64_t offset, bool exists) noexcept {
     DUNLIN_ASSERT(node.word == 0, "REM-9: a node that is parked has yet to enter the queue");
     node.parked = false;
     node.lost = !exists;
-    node.settled = !exists && !state_->frozen;  // else in the end of the repair
+    node.quiet = !exists && !state_->frozen;  // else in the end of the repair
   }
 }
 
@@ -237,7 +237,7 @@ void Locks::State::end_repair() noexcept {
   frozen = false;
   for (const std::uint32_t index : active) {
     Node& node = nodes[index];
-    node.settled = node.settled || node.lost || node.answer == Answer::lost;
+    node.quiet = node.quiet || node.lost || node.answer == Answer::lost;
     if (node.restarts && node.word == 0) reset_words(index);  // no member writes to it any more
     node.restarts = node.stranded = false;
   }

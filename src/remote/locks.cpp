@@ -129,8 +129,8 @@ void Locks::release(LockNode which) noexcept {
   DUNLIN_ASSERT(!node.given_up, "REM-8: a lock is given back once");
   node.given_up = true;
   if (node.protocol != nullptr) return state.protocols.advance(*node.protocol);
-  const bool is_settled = node.in_queue() && !node.unsettled && !node.elsewhere;
-  if (is_settled && state.leaves_at_once(which.index)) return state.free(which.index);
+  const bool nothing_under_way = node.in_queue() && !node.unsettled && !node.elsewhere;
+  if (nothing_under_way && state.leaves_at_once(which.index)) return state.free(which.index);
   if (!state.protocols.start(state.give_back(which.index), node.protocol)) state.owes = true;
 }
 
@@ -270,9 +270,9 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
   DUNLIN_ASSERT(node.word == 0 && !node.given_up, "REM-9: a node enters a queue once");
   Status status = Status::lost;
   if (progress.contains(node.home))
-    status = co_await enter(index);
+    status = co_await join_queue(index);
   else
-    node.settled = true;
+    node.quiet = true;
   while (status == Status::no_memory || status == Status::lost) {
     if (status == Status::no_memory) {
       co_await NextPoll();
@@ -282,7 +282,7 @@ Protocol<Status> Locks::State::get(std::uint32_t index) {
       if (!node.restarts) break;
       node.answer = Answer::waiting;
     }
-    status = co_await enter(index);
+    status = co_await join_queue(index);
   }
   if (status == Status::ok && !is_free(node.before)) {
     // Pairs with the predecessor's write of kGranted, which comes after all that it did under the
@@ -318,12 +318,12 @@ Protocol<Status> Locks::State::give_back(std::uint32_t index) {
     if (status == Status::no_memory) co_await NextPoll();
     status = Status::ok;
     if (node.in_queue() && (node.elsewhere || node.unsettled)) status = co_await settle(index);
-    if (node.in_queue() && status == Status::ok) status = co_await leave(index);
+    if (node.in_queue() && status == Status::ok) status = co_await leave_queue(index);
   } while (status == Status::no_memory);
   if (node.lost || status != Status::ok || node.answer == Answer::lost) {
     node.answer = Answer::lost;
     node.word = 0;
-    co_await Until([&] { return node.settled; });
+    co_await Until([&] { return node.quiet; });
   }
   DUNLIN_ASSERT(node.lost || node.answer == Answer::lost || (!node.unsettled && !node.elsewhere),
                 "REM-3: what was posted under the lock has landed when its node is free");
@@ -331,7 +331,7 @@ Protocol<Status> Locks::State::give_back(std::uint32_t index) {
   co_return status;
 }
 
-Protocol<Status> Locks::State::enter(std::uint32_t index) {
+Protocol<Status> Locks::State::join_queue(std::uint32_t index) {
   Node& node = nodes[index];
   std::uint64_t expected = node.before, in_repair = 0;
   while (node.word == 0) {
@@ -349,7 +349,7 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
     if (node.restarts || swapped == kOvertaken) {  // what the former home has said does not count
       expected = 0;
     } else if (swapped != Status::ok) {
-      node.settled = withdrawn[node.home] || swapped == Status::out_of_range;
+      node.quiet = withdrawn[node.home] || swapped == Status::out_of_range;
       co_return Status::lost;
     } else if (node.before == expected) {
       node.word = word;
@@ -364,7 +364,7 @@ Protocol<Status> Locks::State::enter(std::uint32_t index) {
   const NodeAddress predecessor = unpack(node.before);
   if (!is_known(predecessor)) {  // no member has written this
     node.word = 0;
-    node.settled = true;
+    node.quiet = true;
     co_return Status::lost;
   }
   node.message = pack(address(index));
@@ -403,7 +403,7 @@ Protocol<Status> Locks::State::settle(std::uint32_t index) {
   co_return Status::ok;
 }
 
-Protocol<Status> Locks::State::leave(std::uint32_t index) {
+Protocol<Status> Locks::State::leave_queue(std::uint32_t index) {
   Node& node = nodes[index];
   DUNLIN_ASSERT(node.answer == Answer::held, "REM-8: the holder alone hands the lock on");
   DUNLIN_ASSERT(!node.unsettled && !node.elsewhere,
@@ -418,7 +418,7 @@ Protocol<Status> Locks::State::leave(std::uint32_t index) {
                                      node.recovered ? kFreeAfterDeath : 0, &node.before));
       if (swapped == kOvertaken) continue;
       if (swapped != Status::ok) {
-        node.settled = withdrawn[node.home] || swapped == Status::out_of_range;
+        node.quiet = withdrawn[node.home] || swapped == Status::out_of_range;
         co_return swapped;
       }
       if (node.before == node.word) co_return Status::ok;
