@@ -59,7 +59,7 @@ std::uint64_t generation_of(Hub& hub, const std::string& name, const std::vector
 std::unique_ptr<Site> site_of(Hub& hub, const CollectivesOptions& options,
                               const std::vector<Rank>& members, const CollectiveLayout& layout) {
   auto site = std::make_unique<Site>(hub, "collectives", options.name, layout.region_bytes(),
-                                     "collectives 1\nbytes " + std::to_string(options.bytes),
+                                     "collectives 2\nbytes " + std::to_string(options.bytes),
                                      generation_of(hub, options.name, members));
   std::vector<Rank> partners;  // these write to this member
   const std::uint32_t self = place_in(members, hub.fabric.rank());
@@ -413,7 +413,7 @@ void CollectivesState::saw_ended(std::uint32_t member, std::uint64_t its_calls) 
 }
 
 bool CollectivesState::has_room(std::uint64_t number, std::uint32_t to) const noexcept {
-  return std::max(all_ended, ended[to]) + kCollectiveSlots >= number;
+  return std::max(all_ended, ended[to]) + layout.slots >= number;
 }
 
 Protocol<Status> CollectivesState::wait_for_room(std::uint64_t number, std::uint32_t to) {
@@ -440,6 +440,7 @@ Collectives::Collectives(Containers& containers, const CollectivesOptions& optio
 Collectives::~Collectives() = default;
 remote::Progress& Collectives::progress() const noexcept { return state_->hub.progress; }
 std::span<const Rank> Collectives::members() const noexcept { return state_->members; }
+std::uint32_t Collectives::calls_ahead() const noexcept { return state_->layout.slots; }
 std::string Collectives::describe() const { return state_->describe(); }
 
 void Collectives::check_room(const container::CollectiveCall& call, std::size_t elements) const {

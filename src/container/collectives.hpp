@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -38,7 +39,9 @@ struct CollectiveLayout {
       : members(its_members),
         rounds(static_cast<std::uint32_t>(std::bit_width(members - 1))),
         slot_bytes(kLongOffset +
-                   (its_bytes > kShortBytes ? round_up(its_bytes, kCacheLineBytes) : 0)) {}
+                   (its_bytes > kShortBytes ? round_up(its_bytes, kCacheLineBytes) : 0)),
+        slots(std::clamp(static_cast<std::uint32_t>(std::bit_floor(kAheadBytes / slot_bytes)),
+                         kLeastAhead, kMostAhead)) {}
 
   /// How many calls this member has ended.
   [[nodiscard]] static constexpr std::uint64_t ended() noexcept { return 0; }
@@ -47,8 +50,7 @@ struct CollectiveLayout {
   }
   /// Boxes 0 to rounds - 1 are for what children send up; the last one is for what comes down.
   [[nodiscard]] std::uint64_t slot(std::uint32_t box, std::uint64_t number) const noexcept {
-    return arrival(rounds) +
-           (box * std::uint64_t{kCollectiveSlots} + number % kCollectiveSlots) * slot_bytes;
+    return arrival(rounds) + (box * std::uint64_t{slots} + number % slots) * slot_bytes;
   }
   [[nodiscard]] std::uint32_t box_for_down() const noexcept { return rounds; }
   [[nodiscard]] std::uint64_t region_bytes() const noexcept { return slot(rounds + 1, 0); }
@@ -59,6 +61,7 @@ struct CollectiveLayout {
   std::uint32_t members;
   std::uint32_t rounds;
   std::size_t slot_bytes;
+  std::uint32_t slots;  // of a box: calls that a member can be ahead of another
 };
 
 struct CollectivesState {
@@ -108,7 +111,7 @@ struct CollectivesState {
   void prepare(const Turn& turn, std::size_t bytes) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> wait_for_room(std::uint64_t number,
                                                                std::uint32_t to);
-  /// CON-L3: whether that member has read the message of four calls before.
+  /// CON-L3: whether that member has read the message that the slot had before.
   [[nodiscard]] bool has_room(std::uint64_t number, std::uint32_t to) const noexcept;
   void saw_ended(std::uint32_t member, std::uint64_t calls) noexcept;
 

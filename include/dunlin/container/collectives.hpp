@@ -31,7 +31,7 @@
 ///  CON-L4  If a member leaves the set, by death or otherwise, no call hangs; once a call has ended
 ///          otherwise than `ok`, so does every later one, and that member's part is withdrawn.
 ///  CON-L5  A call that waits for another member's call posts nothing, but for reads with rests
-///          while a member is `kCollectiveSlots` calls behind.
+///          while a member is `calls_ahead()` calls behind.
 namespace dunlin {
 
 struct CollectivesOptions {
@@ -157,6 +157,8 @@ class Collectives {
   [[nodiscard]] std::uint32_t size() const noexcept {
     return static_cast<std::uint32_t>(members().size());
   }
+  /// So many broadcasts can a root have ended before a child has begun the first of them.
+  [[nodiscard]] std::uint32_t calls_ahead() const noexcept;
   /// A sentence about the call under way, or how the set has ended.
   [[nodiscard]] std::string describe() const;
   std::size_t poll() { return progress().poll(); }

@@ -25,7 +25,9 @@ inline constexpr std::uint32_t kScanValueBytes = 1U << 20;      // as kScanBytes
 inline constexpr std::uint32_t kMaxBatchElements = 65'535;      // in a batch of an Aggregator
 inline constexpr std::uint32_t kMaxBatchesUnderWay = 64;        // to one target
 inline constexpr std::uint32_t kMaxCollectiveBytes = 1U << 20;  // that a Collectives moves at once
-inline constexpr std::uint32_t kCollectiveSlots = 4;  // calls that a member can be ahead of another
+inline constexpr std::uint32_t kLeastAhead = 4;  // calls that a member can be ahead of another,
+inline constexpr std::uint32_t kMostAhead = 64;  // within
+inline constexpr std::uint32_t kAheadBytes = 65'536;  // of memory for each tie of the tree
 inline constexpr std::uint32_t kMessageHeader = 32;   // a request, reply or claim has
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
