@@ -240,7 +240,7 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
       region_(hub.fabric.allocate(spec_of(hub, kind, name, bytes, layout, generation))),
       withdrawn_(hub.progress.size()),
       refused_(hub.progress.size()),
-      reached_(hub.progress.size()) {
+      mapped_(hub.progress.size()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
@@ -249,6 +249,20 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
     refused_[event.peer] = true;
     hub_.why_refused = "containers: " + std::string(event.text);
   });
+}
+
+void Site::forget_mapped() const noexcept {
+  std::fill(mapped_.begin(), mapped_.end(), nullptr);
+  mapped_in_ = hub_.fabric.disconnections();
+}
+
+std::byte* Site::map(Rank rank, std::size_t bytes) const noexcept {
+  DUNLIN_ASSERT(rank < mapped_.size() && !hub_.fabric.is_forked(),
+                "CON-P3: a founder is asked for");
+  const std::span<std::byte> there = hub_.fabric.reach(rank, region_.id());
+  if (there.size() < bytes) return nullptr;
+  mapped_[rank] = there.data();
+  return there.data();
 }
 
 Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& accepted) noexcept {

@@ -155,16 +155,15 @@ class Site {
   [[nodiscard]] bool connected(Rank rank) const noexcept {
     return hub_.fabric.connected(rank, region_.id());
   }
-  /// Returns what Fabric::reach() says. That is asked again when a region has been disconnected: no
-  /// other call goes through the backend for it.
-  [[nodiscard]] std::span<std::byte> reach(Rank rank) const noexcept {
-    if (rank >= reached_.size()) return {};
-    Reached& kept = reached_[rank];
-    const std::uint64_t disconnections = hub_.fabric.disconnections();
-    if (kept.memory.empty() || kept.disconnections != disconnections || hub_.fabric.is_forked())
-        [[unlikely]]
-      kept = {hub_.fabric.reach(rank, region_.id()), disconnections};
-    return kept.memory;
+  /// A member's part, if it is mapped here (Fabric::reach) and has so many bytes, which are the
+  /// same for each call; else null. The fabric is asked again when a region has been disconnected:
+  /// no other call goes through the backend for it. Requires a rank of a founder, and that this
+  /// process is not forked.
+  [[nodiscard]] std::byte* mapped(Rank rank, std::size_t bytes) const noexcept {
+    if (mapped_in_ != hub_.fabric.disconnections()) [[unlikely]]
+      forget_mapped();
+    std::byte* const kept = mapped_[rank];
+    return kept != nullptr ? kept : map(rank, bytes);
   }
 
   enum class Posted : std::uint8_t { all, later, never };
@@ -178,11 +177,10 @@ class Site {
   Region region_;
   std::vector<bool> withdrawn_;
   std::vector<bool> refused_;
-  struct Reached {
-    std::span<std::byte> memory;
-    std::uint64_t disconnections = 0;  // of the fabric, when that was asked for
-  };
-  mutable std::vector<Reached> reached_;
+  void forget_mapped() const noexcept;
+  [[nodiscard]] std::byte* map(Rank rank, std::size_t bytes) const noexcept;
+  mutable std::vector<std::byte*> mapped_;  // null: not known to be
+  mutable std::uint64_t mapped_in_ = 0;     // the fabric's disconnections() then
   Subscription subscription_;
 };
 

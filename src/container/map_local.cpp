@@ -92,8 +92,7 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
 std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
   DUNLIN_ASSERT(home < members, "CON-M1: a hash leads to a member");
   if (home == self) return of.site.memory();
-  const std::span<std::byte> there = of.site.reach(home);
-  return there.size() >= offset_of(of.slots) ? there.data() : nullptr;
+  return of.site.mapped(home, of.site.own().size());
 }
 
 void MapState::prefetch(std::uint64_t hash) const noexcept {

@@ -162,12 +162,8 @@ bool QueueState::works_directly(Promise promise) const noexcept {
 
 std::byte* QueueState::mapped(const QueueTerms& terms) noexcept {
   if (is_host()) return works_directly(terms.promise) ? site.memory() : nullptr;
-  const bool by_message =
-      (terms.style != Style::automatic ? terms.style : spec.style) == Style::message ||
-      spec.style == Style::message;
-  if (by_message || !coherent) return nullptr;
-  const std::span<std::byte> there = site.reach(spec.host);
-  return there.size() >= queue_bytes ? there.data() : nullptr;
+  if (!coherent || terms.style == Style::message || spec.style == Style::message) return nullptr;
+  return site.mapped(spec.host, queue_bytes);
 }
 
 [[gnu::always_inline]] inline Status QueueState::local_push(std::byte* queue,

@@ -127,8 +127,10 @@ Protocol<CounterValue> WordsState::sum(Rank first, Rank last, std::uint64_t offs
 std::byte* WordsState::at(Rank home, std::uint64_t offset, std::size_t bytes) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu) return nullptr;
-  const std::span<std::byte> there = site.reach(home);
-  return offset <= there.size() && bytes <= there.size() - offset ? there.data() + offset : nullptr;
+  const std::size_t size = site.own().size();  // as at all members
+  if (home >= progress.size() || offset > size || bytes > size - offset) return nullptr;
+  std::byte* const there = site.mapped(home, size);
+  return there != nullptr ? there + offset : nullptr;
 }
 
 bool WordsCore::read_at_once(Rank home, std::uint64_t offset, void* memory,
