@@ -197,8 +197,11 @@ def check(page, name, command, libraries=(), folder="."):
         unit = one_unit(examples, name)
         all_compile = bool(unit) and checker.compiles(unit)
         for example, source in translation_units(examples, name):
-            is_done = all_compile and example.kind != "program"
-            problem = None if is_done else checker.problem(example, source)
+            if all_compile and example.kind != "program":
+                problem = None
+            else:
+                print(f"{name}:{example.line}: {example.kind}", flush=True)  # if it takes too long
+                problem = checker.problem(example, source)
             checked += example.kind != "setup"
             if problem:
                 problems.append(f"{name}:{example.line}: {example.kind}: {problem}")
