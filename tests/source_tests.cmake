@@ -46,7 +46,7 @@ list(TRANSFORM libraries PREPEND --library=)
 foreach(page IN LISTS pages)
   add_test(NAME "docs.${page}"
     COMMAND Python3::Interpreter ${tools}/doc_examples.py ${PROJECT_SOURCE_DIR}/${page} ${libraries} -- ${compile})
-  set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 300)
+  set_tests_properties("docs.${page}" PROPERTIES RESOURCE_LOCK examples TIMEOUT 600)
 endforeach()
 add_test(NAME source.layers COMMAND ${tools}/layers.sh)
 file(GLOB faults CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fault_injection/*.toml)
