@@ -199,19 +199,20 @@ Descriptor make_memory(std::uint64_t bytes) {
   return file;
 }
 
-SharedMemory::SharedMemory(const Descriptor& file, std::uint64_t bytes) {
+namespace {
+
+const Descriptor& of_size(const Descriptor& file, std::uint64_t bytes) {
   struct stat info {};
   checked(fstat(file.get(), &info), "looking at a daemon's shared memory");
   if (static_cast<std::uint64_t>(info.st_size) != bytes)
     throw Error("a daemon's shared memory has " + std::to_string(info.st_size) +
                 " bytes instead of " + std::to_string(bytes));
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (at == MAP_FAILED)
-    throw Error("mapping a daemon's shared memory failed: " + error_text(errno));
-  memory_ = {static_cast<std::byte*>(at), bytes};
-  mapping::keep_from_children(memory_);
+  return file;
 }
 
-SharedMemory::~SharedMemory() { munmap(memory_.data(), memory_.size()); }
+}  // namespace
+
+SharedMemory::SharedMemory(const Descriptor& file, std::uint64_t bytes)
+    : mapping_(of_size(file, bytes), 0, bytes, PROT_READ | PROT_WRITE) {}
 
 }  // namespace dunlin::attached

@@ -101,19 +101,14 @@ void hang_up(const Descriptor& socket) noexcept;
 /// Makes memory without a name, whose size no process can change any more.
 [[nodiscard]] Descriptor make_memory(std::uint64_t bytes);
 
-class SharedMemory final : private ForkAware {
+class SharedMemory {
  public:
   /// Throws Error if the file has another size.
   SharedMemory(const Descriptor& file, std::uint64_t bytes);
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory() override;
-  [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
+  [[nodiscard]] std::span<std::byte> memory() const noexcept { return mapping_.memory(); }
 
  private:
-  void in_child() noexcept override { mapping::hide_from_child(memory_); }
-
-  std::span<std::byte> memory_;
+  mapping::Mapping mapping_;
 };
 
 }  // namespace dunlin::attached

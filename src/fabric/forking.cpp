@@ -15,11 +15,22 @@ struct ForkHandlers {
     return handlers;
   }
   ForkHandlers() {
-    pthread_atfork([] { of_this_process().mutex.lock(); }, [] { of_this_process().mutex.unlock(); },
-                   [] {
-                     for (ForkAware* const one : of_this_process().all) one->in_child();
-                     of_this_process().mutex.unlock();
-                   });
+    pthread_atfork(
+        [] {
+          of_this_process().mutex.lock();
+          tell_all(&ForkAware::before_fork);
+        },
+        [] {
+          tell_all(&ForkAware::in_parent);
+          of_this_process().mutex.unlock();
+        },
+        [] {
+          tell_all(&ForkAware::in_child);
+          of_this_process().mutex.unlock();
+        });
+  }
+  static void tell_all(void (ForkAware::*what)() noexcept) noexcept {
+    for (ForkAware* const one : of_this_process().all) (one->*what)();
   }
   std::mutex mutex;
   std::set<ForkAware*> all;

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
 
 #include <dunlin/fabric/memory.hpp>
 #include <dunlin/group.hpp>
@@ -26,6 +29,37 @@ using test::Parent;
 using test::poll_politely;
 using test::Process;
 using test::what_is_thrown_by;
+
+/// The library's handlers of forks are registered with its first memory, so behind this one.
+class ShmForkHandlers : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    pthread_atfork(nullptr, nullptr, [] {
+      if (wanted == 0) return;
+      taken = static_cast<std::byte*>(
+          mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      std::fill_n(taken, wanted, kMark);
+    });
+  }
+  static constexpr std::byte kMark{7};
+  static inline std::size_t wanted = 0;
+  static inline std::byte* taken = nullptr;
+};
+
+TEST_F(ShmForkHandlers, OfOthersKeepTheMemoryThatTheyGetInTheChild) {
+  Member member({.group = fresh_group(), .members = 1});
+  const Region region = member.fabric->allocate({.name = "large", .bytes = 1 << 20});
+  wanted = 1 << 20;  // where the region is, if nothing is there
+  Process child([&](Parent&) {
+    const auto of_region = region.memory();
+    return std::count(taken, taken + wanted, kMark) == std::ptrdiff_t{1} << 20 &&
+                   std::ranges::count(of_region, std::byte{0}) == std::ssize(of_region)
+               ? 0
+               : 1;
+  });
+  wanted = 0;
+  EXPECT_EQ(child.exit_code(), 0);
+}
 
 TEST(ShmFork, AChildThatUnwindsDoesNotTakeItsParentOut) {
   const std::string group = fresh_group();

@@ -165,15 +165,6 @@ void give_access(const Descriptor& file, gid_t group) {
 
 }  // namespace
 
-void keep_from_children(std::span<std::byte> memory) noexcept {
-  madvise(memory.data(), memory.size(), MADV_DONTFORK);
-}
-void hide_from_child(std::span<std::byte> memory) noexcept {
-  const void* const zeros = mmap(memory.data(), memory.size(), PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-  if (zeros == MAP_FAILED) munmap(memory.data(), memory.size());  // a crash rather than a write
-}
-
 Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes,
                  int protection) {
   const int populate = bytes <= kPopulateUpToBytes ? MAP_POPULATE : 0;
@@ -183,10 +174,18 @@ Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t byt
     throw Error("mapping a shared memory segment of " + std::to_string(bytes) +
                 " bytes failed: " + error_text(errno));
   memory_ = {static_cast<std::byte*>(at), bytes};
-  keep_from_children(memory_);
+  in_parent();
 }
 
 Mapping::~Mapping() { munmap(memory_.data(), memory_.size()); }
+
+void Mapping::before_fork() noexcept { madvise(memory_.data(), memory_.size(), MADV_DOFORK); }
+void Mapping::in_parent() noexcept { madvise(memory_.data(), memory_.size(), MADV_DONTFORK); }
+void Mapping::in_child() noexcept {
+  const void* const zeros = mmap(memory_.data(), memory_.size(), PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (zeros == MAP_FAILED) munmap(memory_.data(), memory_.size());  // a crash rather than a write
+}
 
 OwnMapping create_mapping(const MappingInfo& info, std::optional<gid_t> access_group) {
   OwnMapping segment{open_nameless(), nullptr};

@@ -33,12 +33,12 @@ struct MappingInfo {
   std::string layout_text = {};
 };
 
-/// Memory that a process shares with others, but not with its children. hide_from_child() replaces
-/// it by zeros of the child's own, for destructors that run there.
-void keep_from_children(std::span<std::byte> memory) noexcept;
-void hide_from_child(std::span<std::byte> memory) noexcept;
-
-/// The payload in this process's address space.
+/// A part of a file in this process's address space, shared with others, but not with children: a
+/// child has zeros of its own in its place, for destructors that run there. A child that is made
+/// without fork(), by the system call alone, has nothing there.
+///
+/// The child inherits the memory for the moment until its handler replaces it. Else the handlers of
+/// others, which may run before, could get this place for memory of theirs.
 class Mapping final : private ForkAware {
  public:
   Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t bytes, int protection);
@@ -48,7 +48,9 @@ class Mapping final : private ForkAware {
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return memory_; }
 
  private:
-  void in_child() noexcept override { hide_from_child(memory_); }
+  void before_fork() noexcept override;
+  void in_parent() noexcept override;
+  void in_child() noexcept override;
 
   std::span<std::byte> memory_;
 };
