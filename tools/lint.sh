@@ -141,7 +141,7 @@ tidy_all() { # OPTION-OF-CLANG...
 }
 
 # The static analyzer's own bound of states of a function is 225,000. A few functions reach any bound.
-lint_tidy() { tidy_all -analyzer-config -extra-arg=-Xclang max-nodes=8000; }
+lint_tidy() { tidy_all -analyzer-config max-nodes=8000; }
 lint_tidy_deep() { tidy_all; }
 
 lint_shell() {
