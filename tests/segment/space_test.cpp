@@ -174,6 +174,20 @@ TEST_P(Space, AReleasedKeyIsReleasedForEverybody) {
   EXPECT_EQ(spaces->get(0, young), 0U);
 }
 
+/// A member that has dropped a segment has no segment of the key of nothing.
+TEST_P(Space, NoSegmentHasTheKeyOfNothing) {
+  start(2);
+  const Key old = spaces->make(0, {.bytes = 8, .placement = {0}});
+  for (const Rank rank : {0U, 1U}) EXPECT_EQ(spaces->put(rank, old, 5), Status::ok);
+  EXPECT_TRUE(spaces->end_of(at(0).release(old)).ok());
+  const Key young = spaces->make(0, {.bytes = 8, .placement = {0}});
+  std::uint64_t value = 0;
+  EXPECT_EQ(spaces->end_of(at(1).lock(Key{})).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(1).get(Key{}, bytes_of(value))).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(1).release(Key{})).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(0).try_lock(young)).status, Status::ok);
+}
+
 TEST_P(Space, AReleaseWaitsForTheLocksHolder) {
   start(3);
   const Key key = spaces->make(0, {.bytes = 8, .placement = {1}});
