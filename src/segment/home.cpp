@@ -288,8 +288,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (slots[key.slot()] == nullptr) slots[key.slot()] = std::make_unique<KnownSegment>();
   KnownSegment& segment = *slots[key.slot()];
   if (segment.key == key || segment.released >= key.generation()) return;
-  const bool is_known =
-      segment.key.generation() != 0;  // a slot's next segment comes after its drop
+  const bool is_known = segment.key.generation() != 0;  // it is dropped before the slot's next one
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
                            message.offset % kCacheLineBytes == 0 &&
                            message.versions <= kMaxKeptVersions &&
