@@ -96,6 +96,7 @@ concept Combines = std::is_invocable_r_v<T, const F&, const T&, const T&> &&
                        sizeof(F) <= container::CollectiveCall::kMaxFunctionBytes
                    && alignof(F) <= 16;
 
+/// Outlives its calls.
 class Collectives {
  public:
   using Outcome = container::CollectiveOutcome;
