@@ -15,8 +15,10 @@ std::size_t pack(std::string_view letters, std::size_t from, std::uint32_t k,
     return kBases[static_cast<unsigned char>(letters[i])];
   };
   while (letters.size() - from >= k) {
+    // A run may go on behind what a chunk has room for: the next chunk looks there.
+    const std::size_t last = std::min(letters.size(), from + kChunkKmers);
     std::size_t end = from;
-    while (end < letters.size() && base_at(end) <= 3) ++end;
+    while (end < last && base_at(end) <= 3) ++end;
     if (end - from >= k) {
       const std::size_t left = kChunkBytes - chunk.bytes;
       const std::size_t room = left > 2 ? (left - 2) * 4 : 0;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ inline constexpr std::size_t kChunkBytes = 4092;
 struct Chunk {
   std::uint32_t bytes = 0;  // those of `runs` that are used
   std::array<std::uint8_t, kChunkBytes> runs{};
+
+  /// A peer may have sent any number of bytes.
+  [[nodiscard]] std::span<const std::uint8_t> used() const noexcept {
+    return std::span(runs).first(std::min<std::size_t>(bytes, kChunkBytes));
+  }
 };
 inline constexpr std::size_t kChunkKmers = kChunkBytes * 4;  // the most that a chunk may have
 
@@ -35,8 +41,9 @@ template <class See>
 void for_each_kmer(const Chunk& chunk, std::uint32_t k, const See& see) {
   const Kmer mask = (Kmer{1} << (2 * k)) - 1;
   const std::uint32_t top = 2 * (k - 1);
-  const std::uint8_t* at = chunk.runs.data();
-  const std::uint8_t* const end = at + std::min<std::size_t>(chunk.bytes, kChunkBytes);
+  const std::span<const std::uint8_t> used = chunk.used();
+  const std::uint8_t* at = used.data();
+  const std::uint8_t* const end = at + used.size();
   while (end - at > 2) {
     const auto room = static_cast<std::uint32_t>(end - at - 2) * 4;
     const std::uint32_t bases = std::min(at[0] + 256U * at[1], room);

@@ -150,7 +150,6 @@ void KmerCounter::finish() {
   if (style_ != Style::message) return;
   const InPart in(times_, Part::moving);
   demand_ok(batches_->flush());
-  if (batches_->refused() > 0) demand_ok(Status::full);
 }
 
 void KmerCounter::add_single(Kmer kmer) {
@@ -209,10 +208,10 @@ Handled KmerCounter::mark(std::span<const Kmer> kmers) {
   return {.taken = kmers.size()};
 }
 
-/// Nothing but batches is used on the map in this style, so no call is in another one's way.
+/// Nothing but batches is used on the map in this style, so no call is in another one's way. The
+/// first k-mer for which a map has no slot ends the run: each would be looked for in all slots.
 Handled KmerCounter::count(std::span<const Kmer> kmers) {
   std::size_t many = 0;
-  Handled handled{.taken = kmers.size()};
   with_prefetch(
       kmers, [&](Kmer kmer) { again_->prefetch_local(kmer); },
       [&](Kmer kmer) {
@@ -230,9 +229,9 @@ Handled KmerCounter::count(std::span<const Kmer> kmers) {
         } payload{kmer, 1};
         const MapApplied applied = map_->core().apply(MapCall::add, Promise::local,
                                                       reinterpret_cast<std::byte*>(&payload));
-        if (applied.status() != Status::ok) ++handled.refused;
+        if (applied.status() != Status::ok) demand_ok(applied.status());
       });
-  return handled;
+  return {.taken = kmers.size()};
 }
 
 }  // namespace dunlin::kmers

@@ -200,8 +200,10 @@ class Worker {
     const auto take = [&](const Chunk& chunk) {
       {
         const InPart in(times_, Part::reading);
-        spilled_.write(&chunk.bytes, sizeof chunk.bytes);
-        spilled_.write(chunk.runs.data(), chunk.bytes);
+        const std::span<const std::uint8_t> used = chunk.used();
+        const auto bytes = static_cast<std::uint32_t>(used.size());
+        spilled_.write(&bytes, sizeof bytes);
+        spilled_.write(used.data(), bytes);
       }
       ++chunks_kept_;
       counter.add(chunk);

@@ -47,20 +47,22 @@ std::uint32_t place_in(const std::vector<Rank>& members, Rank rank) noexcept {
   return static_cast<std::uint32_t>(std::ranges::find(members, rank) - members.begin());
 }
 
-/// Members of other sets of the same name do not find this one; nor do those that make such a set
-/// for the second time find one that was made for the first time.
-std::uint64_t generation_of(Hub& hub, const std::string& name, const std::vector<Rank>& members) {
-  std::string set = name;
-  for (const Rank rank : members) set += ' ' + std::to_string(rank);
-  const std::uint64_t hash = fnv1a(set);
-  return std::max<std::uint64_t>(hash + hub.sets_made[hash]++, 1);
+std::uint64_t hash_of_members(const std::vector<Rank>& members) {
+  std::string all;
+  for (const Rank rank : members) all += ' ' + std::to_string(rank);
+  return fnv1a(all);
 }
 
+/// Members of other sets of the same name do not find this one: its region has another name. The
+/// fabric numbers the regions of one name, also those of former Containers, so members that make
+/// such a set for the second time do not find one that was made for the first time.
 std::unique_ptr<Site> site_of(Hub& hub, const CollectivesOptions& options,
                               const std::vector<Rank>& members, const CollectiveLayout& layout) {
-  auto site = std::make_unique<Site>(hub, "collectives", options.name, layout.region_bytes(),
-                                     "collectives 2\nbytes " + std::to_string(options.bytes),
-                                     generation_of(hub, options.name, members));
+  const std::uint64_t hash = hash_of_members(members);
+  auto site = std::make_unique<Site>(
+      hub, "collectives", options.name + ' ' + std::to_string(hash >> 32), layout.region_bytes(),
+      "collectives 2\nbytes " + std::to_string(options.bytes) + "\nmembers " +
+          std::to_string(hash));
   std::vector<Rank> partners;  // these write to this member
   const std::uint32_t self = place_in(members, hub.fabric.rank());
   for (std::uint32_t distance = 1; distance < layout.members; distance *= 2)

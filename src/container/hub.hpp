@@ -94,9 +94,8 @@ struct Hub final : remote::Part {
   std::uint32_t costs_version = 1;  // of those in the options
   std::uint32_t present = 0;        // members now
   std::map<std::uint64_t, Served*> served;
-  std::map<std::uint64_t, std::uint64_t> sets_made;  // by Collectives, with name and members
-  std::string broken_promise;                        // the last
-  std::string why_refused;                           // the last
+  std::string broken_promise;  // the last
+  std::string why_refused;     // the last
   HubCounters counters;
   Attention attention;  // of this member, and of those that it asks
 

@@ -41,7 +41,8 @@ Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
 // --- the first use of a key ----------------------------------------------------------------------
 
 KnownSegment* SegmentState::find_known(Key key) noexcept {
-  if (key.home() >= known_at.size() || key.slot() >= known_at[key.home()].size()) return nullptr;
+  if (key.generation() == 0 || key.home() >= known_at.size()) return nullptr;
+  if (key.slot() >= known_at[key.home()].size()) return nullptr;
   KnownSegment* const segment = known_at[key.home()][key.slot()].get();
   if (segment == nullptr || segment->key != key) return nullptr;
   return lately_used[(key.slot() ^ key.home()) % kLatelyUsed] = segment;

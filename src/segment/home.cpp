@@ -288,13 +288,13 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   if (slots[key.slot()] == nullptr) slots[key.slot()] = std::make_unique<KnownSegment>();
   KnownSegment& segment = *slots[key.slot()];
   if (segment.key == key || segment.released >= key.generation()) return;
-  const bool is_used = segment.users > 0 || segment.lock.valid();
+  const bool is_known = segment.key.generation() != 0;  // it is dropped before the slot's next one
   const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
                            message.offset % kCacheLineBytes == 0 &&
                            message.versions <= kMaxKeptVersions &&
                            message.backup_offset % kCacheLineBytes == 0 &&
                            (message.backup == kNobody || message.backup < progress.size());
-  if (is_used || !is_possible) return;  // no member of ours has sent this
+  if (is_known || !is_possible) return;  // no member of ours has sent this
   segment.key = key;
   segment.coherence = message.coherence;
   segment.offset = message.offset;
@@ -323,6 +323,7 @@ std::size_t SegmentState::drop_what_closes() {
       DUNLIN_ASSERT(segment->turn == nullptr,
                     "SEG-1: a call that has the turn is one of the segment's users");
       *segment = KnownSegment();
+      std::ranges::replace(lately_used, segment, nullptr);  // it has the key of nothing now
       segment->released = key.generation();
     }
     if (!gone(asker))

@@ -227,7 +227,8 @@ void SegmentSpace::put(std::span<const SegmentPut> puts) noexcept {
 }
 
 remote::Status SegmentSpace::get_many(std::span<SegmentRead> reads) {
-  return port_->get_many_at_once(reads) ? Status::ok : get_the_rest(reads);
+  if (!port_->get_many_at_once(reads)) return get_the_rest(reads);
+  return remote::Call<Status>(progress(), Status::ok).wait();  // which polls now and then
 }
 
 remote::Status SegmentSpace::get_the_rest(std::span<SegmentRead> reads) {

@@ -303,7 +303,7 @@ TEST(CollectivesMisused, ThrowErrorsThatSayWhatToDo) {
       contains(error_of({.name = "t", .bytes = kMaxCollectiveBytes + 1}), "kMaxCollectiveBytes"));
 
   Collectives team(cluster[0], {.name = "t", .members = {0, 2}});
-  EXPECT_TRUE(contains(error_of({.name = "t"}), "has one of this name already"));
+  EXPECT_TRUE(contains(error_of({.name = "t", .members = {0, 2}}), "has one of this name already"));
   EXPECT_TRUE(contains(what_is_thrown_by([&] { static_cast<void>(team.broadcast(1, 7)); }),
                        "the root, member 1, is not of the set"));
   std::array<int, 1> one{};
@@ -312,6 +312,64 @@ TEST(CollectivesMisused, ThrowErrorsThatSayWhatToDo) {
   const auto first = team.barrier();
   EXPECT_TRUE(contains(what_is_thrown_by([&] { static_cast<void>(team.barrier()); }),
                        "call 1 has not ended; one call of a set is made after the other"));
+}
+
+/// Each phase of a program makes its own containers; a member begins the next one while others are
+/// still in the last barrier.
+TEST(CollectivesInPhases, MeetAgainIfTheirContainersAreMadeAnew) {
+  constexpr std::uint32_t kMembers = 3, kPhases = 50;
+  sim::World world(sim::profile("ib100"), kMembers, 1);
+  struct Phases {
+    explicit Phases(Fabric& fabric) : member(fabric) {}
+    test::GroupMember member;
+    std::optional<Containers> containers;
+    std::optional<Collectives> team;
+    remote::Call<CollectiveOutcome> call;
+    std::uint32_t begun = 0;
+    std::size_t step() {
+      if (!call.finished()) return 0;
+      team.reset();
+      containers.reset();
+      if (begun == kPhases) return 0;
+      ++begun;
+      team.emplace(containers.emplace(member.progress), CollectivesOptions{.name = "team"});
+      call = team->barrier();
+      return 1;
+    }
+  };
+  std::vector<std::unique_ptr<Phases>> all;
+  for (Rank rank = 0; rank < kMembers; ++rank) {
+    Phases& one = *all.emplace_back(std::make_unique<Phases>(world.fabric(rank)));
+    world.attach(rank, [&one] { return one.member.progress.poll() + one.step(); });
+  }
+  const bool ended = world.run_until(
+      [&] {
+        return std::ranges::all_of(all, [](const auto& one) {
+          return one->begun == kPhases && !one->team && one->call.finished();
+        });
+      },
+      1'000'000'000);
+  EXPECT_TRUE(ended) << "CON-L4: a call hangs";
+  for (Rank rank = 0; rank < kMembers; ++rank) world.detach_all(rank);
+  for (const auto& one : all) {
+    one->call.abandon();
+    one->team.reset();
+    one->containers.reset();
+  }
+}
+
+/// A constructor that throws has made no set.
+TEST(CollectivesInPhases, MeetAlsoIfOneHasTriedToMakeASetTwice) {
+  test::SimContainers cluster(sim::profile("ib100"), 2);
+  {
+    Collectives first(cluster[0], {.name = "team"}), other(cluster[1], {.name = "team"});
+    EXPECT_NE(what_is_thrown_by([&] { const Collectives again(cluster[0], {.name = "team"}); }),
+              "");
+  }
+  Collectives second(cluster[0], {.name = "team"}), other(cluster[1], {.name = "team"});
+  auto one = second.barrier(), two = other.barrier();
+  EXPECT_EQ(cluster.end_of(one), Status::ok);
+  EXPECT_EQ(cluster.end_of(two), Status::ok);
 }
 
 TEST(CollectivesOnShm, CountTheirCallsAndWakeAMemberThatSleeps) {

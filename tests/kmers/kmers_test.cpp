@@ -186,6 +186,7 @@ TEST(Chunks, ThatAPeerHasMadeUpAreReadWithinTheirBytes) {
   std::size_t kmers = 0;
   for_each_kmer(chunk, 3, [&](Kmer) { ++kmers; });
   EXPECT_LE(kmers, kChunkKmers);
+  EXPECT_EQ(chunk.used().size(), kChunkBytes) << "that many are kept for the next pass";
 }
 
 TEST(ReadFiles, AreFastaOrFastqPackedOrNot) {

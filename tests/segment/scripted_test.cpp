@@ -395,5 +395,25 @@ TEST_F(SegmentScript, MessagesThatNoMemberSendsChangeNothing) {
   EXPECT_EQ(search->status(), Status::unknown) << "REM-1: a call ends with `ok` or a named error";
 }
 
+/// A peer that has failed says that a segment's slot has another one, before this process has
+/// dropped the first.
+TEST(SegmentOfAPeerThatFailed, IsNoneThatTakesTheSlotOfAKnownOne) {
+  test::RealCluster<test::Spaces> spaces(test::backend_of("Shm"), 2, {.pool_bytes = 1 << 16});
+  const Key key = spaces.make(0, {.bytes = 64, .placement = {0}});
+  EXPECT_EQ(spaces.put(1, key, 7), Status::ok);
+  EXPECT_EQ(spaces.get(1, key), 7U);  // its memory is known from now on
+  const Key other = Key::of(0, key.slot(), key.generation() + 1);
+  static_cast<SegmentState&>(SegmentPort::of(spaces[0]))
+      .channel.send(1, SegmentMessage{.type = SegmentMessage::Type::answer,
+                                      .status = Status::ok,
+                                      .key = other.value,
+                                      .bytes = 1 << 20});
+  spaces.pass(500);
+  std::vector<std::uint64_t> words(1 << 17);
+  EXPECT_EQ(spaces.end_of(spaces[1].get(other, std::as_writable_bytes(std::span(words)))).status,
+            Status::unknown);
+  EXPECT_EQ(spaces.get(1, key), 7U);
+}
+
 }  // namespace
 }  // namespace dunlin

@@ -174,6 +174,36 @@ TEST_P(Space, AReleasedKeyIsReleasedForEverybody) {
   EXPECT_EQ(spaces->get(0, young), 0U);
 }
 
+/// Where memory is mapped its gets end at once, and nothing else lets it poll.
+TEST(SpaceOnShm, AMemberThatOnlyGetsManyAnswersTheOthers) {
+  test::RealCluster<test::Spaces> spaces(test::backend_of("Shm"), 2);
+  const Key read = spaces.make(0, {.bytes = 8, .placement = {0}}),
+            released = spaces.make(0, {.bytes = 8, .placement = {0}});
+  for (const Key key : {read, released}) EXPECT_EQ(spaces.put(1, key, 7), Status::ok);
+  auto release = spaces[0].release(released);
+  std::uint64_t value = 0;
+  for (int i = 0; i < 100'000 && !release.finished(); ++i) {
+    std::array<SegmentRead, 1> reads{{{read, bytes_of(value)}}};
+    EXPECT_EQ(spaces[1].get_many(reads), Status::ok);
+    spaces[0].poll();
+  }
+  EXPECT_TRUE(release.ok()) << release.describe();
+}
+
+/// A member that has dropped a segment has no segment of the key of nothing.
+TEST_P(Space, NoSegmentHasTheKeyOfNothing) {
+  start(2);
+  const Key old = spaces->make(0, {.bytes = 8, .placement = {0}});
+  for (const Rank rank : {0U, 1U}) EXPECT_EQ(spaces->put(rank, old, 5), Status::ok);
+  EXPECT_TRUE(spaces->end_of(at(0).release(old)).ok());
+  const Key young = spaces->make(0, {.bytes = 8, .placement = {0}});
+  std::uint64_t value = 0;
+  EXPECT_EQ(spaces->end_of(at(1).lock(Key{})).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(1).get(Key{}, bytes_of(value))).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(1).release(Key{})).status, Status::unknown);
+  EXPECT_EQ(spaces->end_of(at(0).try_lock(young)).status, Status::ok);
+}
+
 TEST_P(Space, AReleaseWaitsForTheLocksHolder) {
   start(3);
   const Key key = spaces->make(0, {.bytes = 8, .placement = {1}});

@@ -96,6 +96,7 @@ concept Combines = std::is_invocable_r_v<T, const F&, const T&, const T&> &&
                        sizeof(F) <= container::CollectiveCall::kMaxFunctionBytes
                    && alignof(F) <= 16;
 
+/// Outlives its calls.
 class Collectives {
  public:
   using Outcome = container::CollectiveOutcome;
@@ -114,7 +115,7 @@ class Collectives {
   [[nodiscard]] remote::Call<Outcome> barrier() { return begin<Outcome>({}); }
 
   /// Combines a value of each member, in the order of the set: f(f(a, b), f(c, d)). So `f` should
-  /// be associative, and need not be commutative.
+  /// be associative, and need not be commutative. It throws nothing.
   template <Collectable T, Combines<T> F>
   [[nodiscard]] remote::Call<Collected<T>> all_reduce(const T& value, const F& f) {
     return begin<Collected<T>>(reduction(std::span(&value, 1), f));

@@ -31,7 +31,8 @@ inline constexpr std::uint32_t kAheadBytes = 65'536;  // of memory for each tie 
 inline constexpr std::uint32_t kMessageHeader = 32;   // a request, reply or claim has
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
-static_assert(kMaxContainerNameBytes + 12 <= kMaxRegionNameBytes, "for \"collectives:\"");
+static_assert(kMaxContainerNameBytes + 23 <= kMaxRegionNameBytes,
+              "for \"collectives:\", a blank, and a hash of 32 bits in decimal");
 static_assert(kMaxElementBytes < 0xffff, "a length has kLengthBytes bytes; 0xffff is none");
 
 }  // namespace dunlin
