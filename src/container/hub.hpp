@@ -156,8 +156,7 @@ class Site {
   }
   /// A member's part, if it is mapped here (Fabric::reach) and has so many bytes, which are the
   /// same for each call; else null. The fabric is asked again when a region has been disconnected:
-  /// no other call goes through the backend for it. Requires a rank of a founder, and that this
-  /// process is not forked.
+  /// no other call goes through the backend for it. A forked child must ask was_stopped() before.
   [[nodiscard]] std::byte* mapped(Rank rank, std::size_t bytes) const noexcept {
     if (mapped_in_ != hub_.fabric.disconnections()) [[unlikely]]
       forget_mapped();
