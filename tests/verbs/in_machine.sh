@@ -24,9 +24,12 @@ try() { # WHAT COMMAND...
 too_long='*Counting*AsThreads*Rdma*:*Counting*Rdma_spin6nodes*'
 
 layers_on() { # DEVICE
-  local layer
-  for layer in remote segment container store; do
-    try "$layer on $1" "$here/on_device.sh" "$1" "$tests/${layer}_tests" '*Rdma*' ''
+  local layer alone=('*/SegmentFence*Rdma*' '*/StoreKills*Rdma*' '*/StoreJoins*Rdma*') # which have processes
+  for layer in segment container store; do
+    try "$layer on $1" "$here/on_device.sh" "$1" "$tests/${layer}_tests" '*Rdma*' "$(
+      IFS=:
+      echo "${alone[*]}"
+    )"
   done
 }
 
