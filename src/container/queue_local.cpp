@@ -8,6 +8,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
+#include "container/load_estimate.hpp"
 #include "container/queue.hpp"
 #include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
@@ -20,7 +21,7 @@ using remote::Status;
 
 namespace {
 
-QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
+QueueSpec checked(QueueSpec spec, const Hub& hub) {
   check_name("queue", spec.name);
   const auto refuse = [&](const std::string& why) {
     throw Error("queue '" + spec.name + "': " + why);
@@ -29,18 +30,23 @@ QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
     refuse("an element has 1 to " + std::to_string(kMaxElementBytes) + " bytes (kMaxElementBytes)");
   if (spec.capacity == 0 || spec.capacity > kMaxSlots)
     refuse("its capacity is 1 to " + std::to_string(kMaxSlots) + " (kMaxSlots)");
-  if (spec.host >= fabric.size())
+  if (spec.host >= hub.fabric.size())
     refuse("the group has no member " + std::to_string(spec.host) + ", only 0 to " +
-           std::to_string(fabric.size() - 1));
+           std::to_string(hub.fabric.size() - 1));
   // Elements that no message holds go one-sided, at every member.
   if (kMessageHeader + spec.element_bytes > kMaxMessageBytes) spec.style = Style::one_sided;
+  if (spec.style == Style::automatic)
+    spec.style =
+        hub.settled_style({Call::push, Call::pop},
+                          {.clients = clients_of_host(hub.progress.size()),
+                           .bytes = static_cast<double>(shape_of(spec.element_bytes).slot_bytes)});
   return spec;
 }
 
 std::string layout_of(const QueueSpec& spec) {
   return "queue\nelement " + std::to_string(spec.element_bytes) + "\ncapacity " +
          std::to_string(spec.capacity) + "\nhost " + std::to_string(spec.host) +
-         "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
+         "\nwrites_by_message " + (spec.style == Style::message ? "1" : "0") +
          (spec.checked ? "\nchecked" : "");
 }
 
@@ -56,7 +62,7 @@ std::uint64_t& word_of(std::byte* queue, std::uint64_t offset) noexcept {
 QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
     : containers(its_containers),
       hub(its_containers.hub()),
-      spec(checked(std::move(its_spec), hub.fabric)),
+      spec(checked(std::move(its_spec), hub)),
       shape(shape_of(spec.element_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       site(hub, "container", spec.name, is_host() ? queue_bytes : kQueueSlots, layout_of(spec)),
