@@ -60,6 +60,11 @@ class BareContainer {
                .notify(done_));
     head_ = former_ + 1;
   }
+  void pop_beside_no_pushes(std::uint32_t slot) {
+    finish(fetch_add(kTarget, region_.id(), kCacheLineBytes, 1, &former_).notify(done_));
+    finish(read(kTarget, region_.id(), at(slot), image_.data(), kSlotBytes).notify(done_));
+    head_ = former_ + 1;
+  }
 
   // The same, as many at once as there are slots in `where`: a batch for each step.
   void find_many(std::span<const std::uint32_t> where) {

@@ -35,7 +35,8 @@ class Caller : public CallTarget {
       case Call::push:
         return bare_.push(turn());
       case Call::pop:
-        return bare_.pop(turn());
+        return which_.promise == Promise::both ? bare_.pop(turn())
+                                               : bare_.pop_beside_no_pushes(turn());
     }
   }
   void once(Style style) {

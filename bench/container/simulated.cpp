@@ -142,13 +142,13 @@ const std::vector<Method>& methods() {
        Promise::both,
        {take_place, get, mark_taken},
        kF + kR + kC,
-       "Ours reads first, and takes with the swap: again, if another pop came between. Published, "
-       "as symmetric to pushes: at least."},
+       "Ours reads first, and takes with the swap: once more for each pop that comes between. "
+       "Published, as symmetric to pushes: at least."},
       {Call::pop,
        Promise::reads,
        {take_place, get},
        kF + kR,
-       "Ours is as under both. Published: at least."},
+       "The same sequence. Published: at least."},
       {Call::insert,
        Promise::both,
        {swap, put, add},

@@ -19,7 +19,8 @@ constexpr std::uint32_t kMostSeeds = 3;
 template <std::size_t Words>
 class ChoiceProcess {
  public:
-  ChoiceProcess(Fabric& fabric, Style style) : containers_(fabric), calls_(containers_, style, 0) {}
+  ChoiceProcess(Fabric& fabric, Style style, const ComponentCosts& costs)
+      : containers_(fabric, {.costs = costs}), calls_(containers_, style, 0) {}
 
   std::size_t poll() {
     const std::size_t done = containers_.poll();
@@ -64,8 +65,8 @@ class SimulatedGrid {
  public:
   SimulatedGrid(const Effort& effort, std::uint32_t clients, Style style, std::uint64_t seed)
       : all_(network_of(effort, clients + 1), clients + 1, seed,
-             [style](Fabric& fabric) {
-               return std::make_unique<ChoiceProcess<Words>>(fabric, style);
+             [style, costs = component_costs(network_of(effort, 2))](Fabric& fabric) {
+               return std::make_unique<ChoiceProcess<Words>>(fabric, style, costs);
              }),
         times_(effort.quick ? 2 : kTimes) {}
 
@@ -103,7 +104,7 @@ class SimulatedGrid {
 template <std::size_t Words>
 void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uint32_t clients) {
   constexpr std::size_t kPoints = kCallCases.size() * kComputingUs.size();
-  std::array<std::array<std::vector<double>, 2>, kPoints> times;
+  std::array<std::array<std::vector<double>, kChoiceStyles.size()>, kPoints> times;
   for (std::uint64_t seed = 1; seed <= std::min(effort.rounds, kMostSeeds); ++seed)
     for (std::size_t style = 0; style < kChoiceStyles.size(); ++style) {
       SimulatedGrid<Words> grid(effort, clients, kChoiceStyles.at(style), seed);
@@ -115,9 +116,10 @@ void add_points(std::vector<ChoicePoint>& points, const Effort& effort, std::uin
   std::size_t place = 0;
   for (const CallCase& which : kCallCases)
     for (const double us : kComputingUs) {
-      const auto& [one_sided, message] = times.at(place++);
-      points.push_back(
-          {which, Words, clients, us, {summarize(one_sided).median, summarize(message).median}});
+      ChoicePoint& point = points.emplace_back(ChoicePoint{which, Words, clients, us, {}});
+      for (std::size_t style = 0; style < kChoiceStyles.size(); ++style)
+        point.measured_ns.at(style) = summarize(times.at(place).at(style)).median;
+      ++place;
     }
 }
 
@@ -138,7 +140,7 @@ std::vector<Result> measure(const Effort& effort) {
 Experiment simulated_style_choices() {
   return {
       .name = "grid",
-      .title = "the style that the cost model chooses, by call, size, clients and attentiveness",
+      .title = "the automatic style beside both others, by call, size, clients and attentiveness",
       .fabric = "sim",
       .run = measure};
 }

@@ -12,26 +12,29 @@
 #include "bench/container/container_node.hpp"
 #include "bench/harness/result.hpp"
 
-/// The points of the figure `grid`: a call in both styles, at one member that computes between two
-/// polls, and what the cost model says of it.
+/// The points of the figure `grid`: a call in both styles and as a container chooses, at one member
+/// that computes between two polls, and what the cost model says of it.
 namespace dunlin::bench {
 
 /// Words of a value; an element of a queue has one more. Slots of half a line, one and five lines.
 inline constexpr std::array<std::size_t, 3> kChoiceWords{1, 5, 24};
-inline constexpr std::array kChoiceStyles{Style::one_sided, Style::message};
+inline constexpr std::array kChoiceStyles{Style::one_sided, Style::message, Style::automatic};
+/// Of these, which the model predicts: the first ones.
+inline constexpr std::size_t kPredictedStyles = 2;
+using ByStyle = std::array<double, kChoiceStyles.size()>;
 
 struct ChoicePoint {
   CallCase which;
   std::size_t words = 0;
   std::uint32_t clients = 0;
   double computing_us = 0;
-  std::array<double, 2> measured_ns{};  // by style
+  ByStyle measured_ns{};
 
   [[nodiscard]] Situation situation() const;
 };
 
-/// The figure's results: how often the model chooses the cheaper style, and what its choice costs
-/// at most, beside the goals; the same by call.
+/// The figure's results: how often a container of the automatic style takes about as long as one of
+/// the cheaper style, and how much longer at most, beside the goals; the same by call.
 [[nodiscard]] std::vector<Result> judge_choices(const std::vector<ChoicePoint>& points,
                                                 const std::vector<ComponentCosts>& costs_by_point);
 

@@ -54,6 +54,7 @@ void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, 
   const double shared = (at.clients - 1) * costs.shared_word_ns;
   const double taken = std::clamp(at.load, 0.0, kMostLoad);
   const bool phasal = at.promise == Promise::writes || at.promise == Promise::local;
+  const bool takes_head = at.promise == Promise::reads || at.promise == Promise::local;
   add_if_known("computing", costs.computing_ns, call, add);
   if (!at.used_lately) add_if_known("a slot in no cache", costs.far_ns, call, add);
   if (at.tables > 1 && call != Call::push && call != Call::pop) {
@@ -87,8 +88,15 @@ void add_one_sided(const ComponentCosts& costs, Call call, const Situation& at, 
       add("write", 1, write);
       return;
     case Call::pop:
-      // Of clients that pop at once one succeeds; the others begin anew.
-      add("read", (at.clients + 1) / 2, read);
+      if (takes_head) {
+        add("fetch-and-add on one word", 1, costs.fetch_add_ns + shared);
+        add("read", 1, read);
+        return;
+      }
+      // Of clients that pop at once one succeeds; the others swap again, and the read has brought
+      // both ends and what is ahead.
+      add("read", 1, read);
+      if (at.clients > 1) add("second read of the batch", 1, costs.batched_ns);
       add("compare-and-swap on one word", (at.clients + 1) / 2, costs.compare_swap_ns + shared);
       return;
   }

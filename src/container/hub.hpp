@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -78,6 +79,9 @@ struct Hub final : remote::Part {
     at.wait_ns = attention.wait_ns_of(target);
     return choice.of(options.costs, costs_version, call, at);
   }
+  /// What Style::automatic becomes for a new container, of which these calls write (CON-A3).
+  [[nodiscard]] Style settled_style(std::initializer_list<Call> calls,
+                                    const Situation& at) const noexcept;
   /// Polls no later than in a moment: an operation looks again at what another is changing.
   void look_again_soon() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept {

@@ -19,7 +19,7 @@ constexpr int kLocalAttempts = 1000;
 /// Slots of the own part, every 10 ms: 10 to 50 us.
 constexpr std::uint32_t kCountedAtOnce = 1024;
 
-MapSpec checked(MapSpec spec) {
+MapSpec checked(MapSpec spec, const Hub& hub) {
   check_name("map", spec.name);
   const auto refuse = [&](const std::string& why) {
     throw Error("map '" + spec.name + "': " + why);
@@ -47,13 +47,17 @@ MapSpec checked(MapSpec spec) {
   // A call that is too long for a message goes one-sided, at every member.
   if (kMessageHeader + spec.key_bytes + spec.value_bytes > kMaxMessageBytes)
     spec.style = Style::one_sided;
+  if (spec.style == Style::automatic)
+    spec.style = hub.settled_style(
+        {modelled_call(spec, MapCall::insert), modelled_call(spec, MapCall::assign), Call::erase},
+        situation_of(spec, Promise::both, hub.progress.size()));
   return spec;
 }
 
 std::string layout_of(const MapSpec& spec) {
   return "map\nkey " + std::to_string(spec.key_bytes) + "\nvalue " +
          std::to_string(spec.value_bytes) + "\nslots " + std::to_string(spec.slots) +
-         "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
+         "\nwrites_by_message " + (spec.style == Style::message ? "1" : "0") +
          (spec.checked ? "\nchecked" : "") + (spec.packed ? "\npacked" : "") +
          (spec.grow_to != 0 ? "\ngrows to " + std::to_string(spec.grow_to) : "") +
          (spec.longest_value == 0 ? ""
@@ -83,6 +87,24 @@ std::vector<std::uint32_t> table_sizes(const MapSpec& spec) {
   return sizes;
 }
 
+SlotShape shape_of(const MapSpec& spec) noexcept {
+  const std::uint32_t payload_bytes = spec.key_bytes + spec.value_bytes;
+  return spec.packed ? packed_shape(payload_bytes) : shape_of(payload_bytes);
+}
+
+Call modelled_call(const MapSpec& spec, MapCall call) noexcept {
+  static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
+                                        Call::assign, Call::assign, Call::erase};
+  const Call modelled = kModelled.at(static_cast<std::size_t>(call));
+  return spec.packed && modelled == Call::assign ? Call::erase : modelled;  // CON-K2
+}
+
+Situation situation_of(const MapSpec& spec, Promise promise, std::uint32_t members) noexcept {
+  return {.promise = spec.packed ? Promise::writes : promise,
+          .clients = clients_of_part(members),
+          .bytes = static_cast<double>(shape_of(spec).slot_bytes)};
+}
+
 MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
                    std::uint64_t generation)
     : slots(table_sizes(spec).at(level)),
@@ -97,9 +119,8 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       hub(its_containers.hub()),
       self(hub.fabric.rank()),
       members(hub.progress.size()),
-      spec(checked(std::move(its_spec))),
-      shape(spec.packed ? packed_shape(spec.key_bytes + spec.value_bytes)
-                        : shape_of(spec.key_bytes + spec.value_bytes)),
+      spec(checked(std::move(its_spec), hub)),
+      shape(shape_of(spec)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       first(hub, spec, shape, 0, 0),
       sizes(table_sizes(spec)),

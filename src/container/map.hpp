@@ -38,6 +38,13 @@ struct MapTable {
 /// How many slots each table has that a part may come to; together `grow_to`.
 [[nodiscard]] std::vector<std::uint32_t> table_sizes(const MapSpec& spec);
 
+[[nodiscard]] SlotShape shape_of(const MapSpec& spec) noexcept;
+/// How the cost model takes a call on such a map.
+[[nodiscard]] Call modelled_call(const MapSpec& spec, MapCall call) noexcept;
+/// What a process knows of each call when it makes the map.
+[[nodiscard]] Situation situation_of(const MapSpec& spec, Promise promise,
+                                     std::uint32_t members) noexcept;
+
 /// A request beside those of MapCall: the caller has found no room in `word` tables for a key with
 /// the hash that follows.
 inline constexpr std::uint8_t kAskRoom = 7;

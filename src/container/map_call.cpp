@@ -144,20 +144,13 @@ Style MapState::style_of(const MapRequest& one) noexcept {
     return Style::one_sided;
   if (spec.style == Style::message && !(finds && one.style == Style::one_sided))
     return Style::message;
-  if (!coherent) return Style::one_sided;
+  if (!coherent && !finds) return Style::one_sided;
   const Style wanted = one.style != Style::automatic ? one.style : spec.style;
   if (wanted != Style::automatic) return wanted;
-  static constexpr std::array kModelled{Call::insert, Call::assign, Call::find, Call::erase,
-                                        Call::assign, Call::assign, Call::erase};
-  Call modelled = kModelled[static_cast<std::size_t>(one.call)];
-  if (spec.packed && modelled == Call::assign) modelled = Call::erase;  // CON-K2: it costs as much
-  return hub.cheaper_style(styles, modelled,
-                           {.promise = spec.packed ? Promise::writes : one.promise,
-                            .load = load.load(),
-                            .tables = static_cast<double>(known[one.home]),
-                            .clients = clients_of_part(hub.present),
-                            .bytes = static_cast<double>(shape.slot_bytes)},
-                           one.home);
+  Situation at = situation_of(spec, one.promise, hub.present);
+  at.load = load.load();
+  at.tables = static_cast<double>(known[one.home]);
+  return hub.cheaper_style(styles, modelled_call(spec, one.call), at, one.home);
 }
 
 /// A home that would have to wait answers `busy`, and is asked again.

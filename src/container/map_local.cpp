@@ -312,11 +312,12 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
   const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);
   std::array<std::byte, kMaxMessageBytes> payload{};
   MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
-  const bool valid =
-      head.operation <= static_cast<std::uint8_t>(MapCall::take) &&
-      (call != MapCall::add || adds()) && (!needs_pool(call) || values != nullptr) &&
-      head.flag <= static_cast<std::uint8_t>(Promise::local) && content.size() == wanted &&
-      spec.key_bytes + spec.value_bytes <= payload.size() && writes_directly(Promise::both);
+  const bool valid = head.operation <= static_cast<std::uint8_t>(MapCall::take) &&
+                     (call != MapCall::add || adds()) && (!needs_pool(call) || values != nullptr) &&
+                     head.flag <= static_cast<std::uint8_t>(Promise::local) &&
+                     content.size() == wanted &&
+                     spec.key_bytes + spec.value_bytes <= payload.size() &&
+                     (call == MapCall::find || writes_directly(Promise::both));
   if (!valid) {
     reply.status = static_cast<std::uint8_t>(Status::not_allowed);
     return hub.send(from, reply, {});

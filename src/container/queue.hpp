@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -14,12 +17,28 @@ namespace dunlin::container {
 
 // The host's region: docs/formats/container.md.
 inline constexpr std::uint64_t kTailOffset = 0;
+inline constexpr std::uint64_t kGenerationOffset = 8;
 inline constexpr std::uint64_t kHeadOffset = kCacheLineBytes;
 inline constexpr std::uint64_t kEndsBytes = kHeadOffset + 8 - kTailOffset;  // both, in one read
 inline constexpr std::uint64_t kQueueSlots = 2 * kCacheLineBytes;
 
 /// A slot's stamp: its ticket plus 1; with this bit if pops skip it.
 inline constexpr std::uint64_t kSkip = std::uint64_t{1} << 63;
+
+[[nodiscard]] constexpr bool is_mark(std::uint64_t stamp) noexcept { return (stamp & kSkip) != 0; }
+/// The ticket of a stamp, plus 1; 0: the slot was never written.
+[[nodiscard]] constexpr std::uint64_t turn_of(std::uint64_t stamp) noexcept {
+  return stamp & ~kSkip;
+}
+
+/// Tail and head, as one read brings them: the head may be the newer one.
+struct Ends {
+  [[nodiscard]] std::uint64_t tail() const noexcept { return words[kTailOffset / 8]; }
+  [[nodiscard]] std::uint64_t head() const noexcept { return words[kHeadOffset / 8]; }
+  /// Of the membership, at the host: all that are gone in it can change nothing there.
+  [[nodiscard]] std::uint64_t generation() const noexcept { return words[kGenerationOffset / 8]; }
+  std::array<std::uint64_t, kEndsBytes / 8> words;
+};
 
 struct Tickets {
   std::uint64_t first;
@@ -33,7 +52,7 @@ struct QueueCall;
 struct Reservation;
 
 /// The tickets of a push, in its frame; its destructor hands those without an element to the
-/// orphans (CON-Q3).
+/// orphans (CON-Q3). Or those that a pop has taken (CON-Q7).
 struct HeldTickets {
   HeldTickets(QueueState& its_queue, QueueCall& its_call);
   HeldTickets(const HeldTickets&) = delete;
@@ -49,10 +68,11 @@ struct HeldTickets {
   remote::Status status = remote::Status::no_memory;  // unless the reservation has another
 };
 
-/// A fetch-and-add of the tail, in the frame of a protocol that nobody waits for: its tickets come
-/// in any case. Holder and reservation know each other; either may go first.
+/// A fetch-and-add of the tail, or by a pop of the head, in the frame of a protocol that nobody
+/// waits for: its tickets come in any case. Holder and reservation know each other; either may go
+/// first.
 struct Reservation {
-  Reservation(QueueState& its_queue, HeldTickets& its_holder);
+  Reservation(QueueState& its_queue, HeldTickets& its_holder, std::uint64_t count);
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
@@ -69,6 +89,7 @@ struct Reservation {
   };
 
   QueueState& queue;
+  const bool pushes;
   HeldTickets* holder;  // null once it is gone
   Tickets tickets;
   bool posted = false;
@@ -85,11 +106,28 @@ struct QueueState final : Served {
   [[nodiscard]] remote::Protocol<remote::Status> work_directly(QueueCall& call);
   [[nodiscard]] remote::Protocol<remote::Status> work_by_message(QueueCall& call);
   [[nodiscard]] remote::Protocol<remote::Status> push(QueueCall& call);
-  [[nodiscard]] remote::Protocol<remote::Status> pop(QueueCall& call);
   /// Reads tail and head; not later than the call may wait.
   [[nodiscard]] remote::Protocol<remote::Status> look(const Patience& patience);
   [[nodiscard]] remote::Protocol<remote::Status> reserve(HeldTickets& holder);
   [[nodiscard]] Style style_of(const QueueCall& call) noexcept;
+
+  // --- one-sided pops: queue_pop.cpp -------------------------------------------------------------
+  [[nodiscard]] remote::Protocol<remote::Status> pop(QueueCall& call);
+  /// A pop beside which there are no pushes: a fetch-and-add, and a read (CON-Q7).
+  [[nodiscard]] remote::Protocol<remote::Status> pop_taken(QueueCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> take_head(HeldTickets& holder,
+                                                           std::uint64_t count);
+  [[nodiscard]] remote::Protocol<remote::Status> read_taken(QueueCall& call, Tickets taken);
+  /// Reads slots that follow each other from that ticket's on, and the ends, unless they are null.
+  [[nodiscard]] remote::Protocol<remote::Status> read_slots(QueueCall& call, std::uint64_t ticket,
+                                                            std::uint32_t count, Ends* ends);
+  [[nodiscard]] bool takes_head(const QueueTerms& terms) const noexcept {
+    return (terms.promise == Promise::reads || terms.promise == Promise::local) &&
+           terms.wait_ns == 0 && may_take_head;
+  }
+  [[nodiscard]] Operation read_ends(Ends& to) const noexcept {
+    return read(spec.host, site.region(), kTailOffset, to.words.data(), kEndsBytes);
+  }
 
   // --- in mapped memory, and at the host: queue_local.cpp ----------------------------------------
   // `under_way`: nothing was done, and the protocol does it. `count` is how many elements are
@@ -117,7 +155,6 @@ struct QueueState final : Served {
                   std::uint32_t count) noexcept;
   [[nodiscard]] std::uint32_t take_large(const std::byte* slot, std::byte* to, std::uint64_t stamp,
                                          std::uint32_t most) noexcept;
-  [[nodiscard]] bool is_mark(const std::byte* slot, std::uint64_t ticket) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);
@@ -127,7 +164,11 @@ struct QueueState final : Served {
   void expect_orphans();
   void take_orphans(Tickets tickets) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> mark_orphans();
-  void encode_mark(std::uint64_t ticket, std::byte* slot) const noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> mark(std::uint64_t ticket);
+  /// At the host: takes back what dead members have moved the head too far (CON-Q7).
+  [[nodiscard]] remote::Protocol<remote::Status> mend_head();
+  /// Whether the head can be beyond the tail by no more than pops that are under way.
+  [[nodiscard]] bool is_mended() const noexcept { return mended_in == hub.progress.generation(); }
   void members_changed() override;
   void handle_claims(Rank from, const MessageHead& head, std::span<const std::byte> content);
   void answer_claim_request();
@@ -155,6 +196,8 @@ struct QueueState final : Served {
   [[nodiscard]] std::uint64_t& own_word(std::uint64_t offset) const noexcept {
     return *reinterpret_cast<std::uint64_t*>(site.memory() + offset);
   }
+  /// What was read: a head beyond the tail is of pops that give back the rest (CON-Q7).
+  void saw(const Ends& ends) noexcept { saw(ends.tail(), std::min(ends.tail(), ends.head())); }
   void saw(std::uint64_t tail, std::uint64_t head) noexcept {
     seen_tail = tail > seen_tail ? tail : seen_tail;
     seen_head = head > seen_head ? head : seen_head;
@@ -181,16 +224,21 @@ struct QueueState final : Served {
   std::unique_ptr<Checker> checker;  // if promises are checked
   std::uint64_t seen_tail = 0;       // both only grow
   std::uint64_t seen_head = 0;
+  /// How far others had moved the head when a pop of this member saw it last.
+  std::uint64_t head_moved = kMaxSlots;
   mutable std::vector<std::byte> image;  // of a slot of our own
-  std::vector<std::byte> nothing;        // the payload of a mark
   remote::FramePool memory_of_calls;
 
   std::vector<HeldTickets*> holders;
-  std::uint32_t reserving = 0;       // fetch-and-adds of the tail that are under way
+  std::uint32_t reserving = 0;       // fetch-and-adds of the ends that are under way
   std::uint32_t may_be_orphans = 0;  // holders and reservations
   std::vector<Tickets> orphans;      // of calls that were given up
   bool host_waits = false;           // for the answer to a claim request, of this generation:
   std::uint64_t host_generation = 0;
+  bool may_take_head = true;  // until the membership changes, or the host asks for tickets
+  // Generations of the membership (CON-Q8).
+  std::uint64_t expelled_in = 0;  // as Ends::generation()
+  std::uint64_t mended_in = hub.progress.generation();
 
   // At the host, after a death.
   bool collecting = false;
@@ -199,12 +247,56 @@ struct QueueState final : Served {
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
   bool must_collect = false;      // in the next poll
+  bool must_mend_head = false;    // likewise
   std::uint64_t marks_from = 0;   // the first ticket that was not looked at,
   std::uint64_t marks_below = 0;  // of those that dead members may have had
 
   ContainerCounters counters{hub.counters, "queue", spec.name, spec.capacity,
                              [this] { return size(); }};
   remote::Runs protocols{hub.progress};  // reservations, and mark_orphans()
+};
+
+/// A call under way, in the frame of run().
+struct QueueCall {
+  QueueCall(QueueState& queue, const std::byte* elements, std::uint32_t many,
+            const QueueTerms& its_terms) noexcept;
+  /// Whether the call waits, as it has found no room, or no element.
+  [[nodiscard]] bool waits_after(remote::Status status) noexcept {
+    using enum remote::Status;
+    if (terms.wait_ns == 0 || (status != full && status != empty)) return false;
+    ++vain_attempts;
+    return true;
+  }
+  [[nodiscard]] auto rest(std::uint64_t longest_ns) noexcept {
+    return rests.pause(longest_ns, patience.until_ns());
+  }
+
+  QueueTerms terms;
+  bool pushes;
+  std::uint32_t wanted;
+  std::uint32_t slots;      // that `images` has room for
+  std::uint32_t count = 0;  // elements pushed or popped
+  std::uint32_t vain_attempts = 0;
+  Patience patience;
+  Rests rests;
+  CallMemory memory;   // for these two
+  std::byte* images;   // of slots
+  std::byte* payload;  // of as many elements as are wanted
+};
+
+/// For operations that change nothing yet: a call that has waited long enough posts no more of
+/// them, and so ends where it has done nothing (CON-Q5).
+struct PatientGate {
+  SiteGate site;
+  const Patience* patience;
+  [[nodiscard]] remote::Status now() const noexcept {
+    const remote::Status fault = site.now();
+    const bool is_late = fault == remote::Status::ok && patience->is_over();
+    return is_late ? remote::Status::timed_out : fault;
+  }
+  [[nodiscard]] remote::Status refused() const noexcept { return site.refused(); }
+  void posted() const noexcept {}
+  void taken() const noexcept {}
 };
 
 }  // namespace dunlin::container

@@ -14,54 +14,6 @@ using remote::Protocol;
 using remote::Status;
 using remote::Until;
 
-namespace {
-
-std::uint64_t until(const Fabric& fabric, std::uint64_t wait_ns) noexcept {
-  const std::uint64_t now = wait_ns > 0 ? fabric.now_ns() : 0;
-  return wait_ns > 0 && wait_ns < remote::kForever - now ? now + wait_ns : remote::kForever;
-}
-
-}  // namespace
-
-/// A call under way, in the frame of run().
-struct QueueCall {
-  QueueCall(QueueState& queue, const std::byte* elements, std::uint32_t many,
-            const QueueTerms& its_terms) noexcept
-      : terms(its_terms),
-        pushes(elements != nullptr),
-        wanted(pushes ? many : std::min(many, queue.spec.capacity)),
-        patience(queue.hub.fabric, until(queue.hub.fabric, terms.wait_ns)),
-        rests(queue.hub),
-        memory(queue.memory_of_calls,
-               std::size_t{wanted} * (queue.shape.slot_bytes + queue.spec.element_bytes)),
-        images(memory.data()),
-        payload(images == nullptr ? nullptr
-                                  : images + std::size_t{wanted} * queue.shape.slot_bytes) {
-    if (pushes && images != nullptr)
-      std::memcpy(payload, elements, std::size_t{wanted} * queue.spec.element_bytes);
-  }
-  /// Whether the call waits, as it has found no room, or no element.
-  [[nodiscard]] bool waits_after(Status status) noexcept {
-    if (terms.wait_ns == 0 || (status != Status::full && status != Status::empty)) return false;
-    ++vain_attempts;
-    return true;
-  }
-  [[nodiscard]] auto rest(std::uint64_t longest_ns) noexcept {
-    return rests.pause(longest_ns, patience.until_ns());
-  }
-
-  QueueTerms terms;
-  bool pushes;
-  std::uint32_t wanted;
-  std::uint32_t count = 0;  // elements pushed or popped
-  std::uint32_t vain_attempts = 0;
-  Patience patience;
-  Rests rests;
-  CallMemory memory;   // for these two
-  std::byte* images;   // of slots
-  std::byte* payload;  // of as many elements
-};
-
 Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_t count,
                                          QueueTerms terms) {
   if (count == 0) co_return PoppedElements{};
@@ -79,6 +31,8 @@ Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_
       status = co_await work_by_message(call);
     else if (call.pushes)
       status = co_await push(call);
+    else if (takes_head(call.terms))
+      status = co_await pop_taken(call);
     else
       status = co_await pop(call);
   }
@@ -154,36 +108,24 @@ Protocol<Status> QueueState::work_by_message(QueueCall& call) {
 
 // --- one-sided -----------------------------------------------------------------------------------
 
-namespace {
-
-/// For operations that change nothing yet: a call that has waited long enough posts no more of
-/// them, and so ends where it has done nothing (CON-Q5).
-struct PatientGate {
-  SiteGate site;
-  const Patience* patience;
-  [[nodiscard]] Status now() const noexcept {
-    const Status fault = site.now();
-    return fault == Status::ok && patience->is_over() ? Status::timed_out : fault;
-  }
-  [[nodiscard]] Status refused() const noexcept { return site.refused(); }
-  void posted() const noexcept {}
-  void taken() const noexcept {}
-};
-
-}  // namespace
-
+/// CON-Q8: the host has expelled all that are gone, by what an earlier look has read.
 Protocol<Status> QueueState::look(const Patience& patience) {
-  std::array<std::uint64_t, kEndsBytes / 8> ends;
-  const Status status = co_await remote::post(
-      hub.fabric, read(spec.host, site.region(), kTailOffset, ends.data(), kEndsBytes),
-      PatientGate{site.gate(spec.host), &patience});
-  if (status == Status::ok) saw(ends[kTailOffset / 8], ends[kHeadOffset / 8]);
+  const std::uint64_t here = hub.progress.generation();
+  const bool are_expelled = expelled_in >= here;
+  Ends ends;
+  const Status status = co_await remote::post(hub.fabric, read_ends(ends),
+                                              PatientGate{site.gate(spec.host), &patience});
+  if (status != Status::ok) co_return status;
+  saw(ends);
+  expelled_in = std::max(expelled_in, ends.generation());
+  if (ends.generation() != here) may_take_head = false;
+  if (are_expelled && ends.tail() >= ends.head()) mended_in = here;
   co_return status;
 }
 
 /// Nobody waits for this one, so the tickets are known also if the call has been given up.
 Protocol<Status> QueueState::reserve(HeldTickets& holder) {
-  Reservation reservation(*this, holder);
+  Reservation reservation(*this, holder, holder.call.wanted);
   const Status status =
       co_await remote::post(hub.fabric,
                             fetch_add(spec.host, site.region(), kTailOffset,
@@ -197,10 +139,14 @@ Protocol<Status> QueueState::reserve(HeldTickets& holder) {
 Protocol<Status> QueueState::push(QueueCall& call) {
   ++counters.one_sided;
   Status status = Status::ok;
-  while (!has_room(seen_tail, call.wanted)) {
+  while (!is_mended() || !has_room(seen_tail, call.wanted)) {
     const std::uint64_t known_tail = seen_tail;
     status = co_await look(call.patience);
     if (status != Status::ok) co_return status;
+    if (!is_mended()) {
+      co_await call.rest(kShortRestNs);
+      continue;
+    }
     if (has_room(known_tail, call.wanted)) continue;
     if (!call.waits_after(Status::full)) co_return Status::full;
     co_await call.rest(kLongestRestNs);
@@ -246,58 +192,6 @@ Protocol<Status> QueueState::push(QueueCall& call) {
   co_return status;
 }
 
-/// The member whose compare-and-swap moves the head has the elements, which it has read already.
-Protocol<Status> QueueState::pop(QueueCall& call) {
-  ++counters.one_sided;
-  for (;;) {
-    const std::uint64_t ticket = seen_head;
-    const auto at = static_cast<std::uint32_t>(ticket % spec.capacity);
-    const std::uint32_t most = std::min(call.wanted, spec.capacity - at);
-    Status status = co_await remote::post(hub.fabric,
-                                          read(spec.host, site.region(), offset_of(ticket),
-                                               call.images, std::size_t{most} * shape.slot_bytes),
-                                          PatientGate{site.gate(spec.host), &call.patience});
-    if (status != Status::ok) co_return status;
-    std::uint32_t found = 0;
-    bool skips = false;
-    while (found < most && !skips) {
-      const std::byte* const slot = call.images + std::size_t{found} * shape.slot_bytes;
-      const std::uint64_t stamp = ticket + found + 1;
-      if (!is_whole(shape, slot)) break;  // what of a mark is under way still would spoil the next
-      skips = found == 0 && word_at(slot) == (stamp | kSkip);
-      if (word_at(slot) != stamp) break;
-      ++found;
-    }
-
-    if (found > 0 || skips) {
-      const std::uint64_t behind = ticket + (skips ? 1 : found);
-      std::uint64_t before = 0;
-      status = co_await post(
-          site, compare_swap(spec.host, site.region(), kHeadOffset, ticket, behind, &before));
-      if (status != Status::ok) co_return status;
-      const bool moved = before == ticket;
-      saw(0, moved ? behind : before);
-      if (moved && !skips) {
-        DUNLIN_ASSERT(found <= call.wanted, "CON-Q1: the head passes what this call has read");
-        for (std::uint32_t i = 0; i < found; ++i)
-          decode(shape, call.images + std::size_t{i} * shape.slot_bytes, 0, spec.element_bytes,
-                 call.payload + std::size_t{i} * spec.element_bytes);
-        call.count = found;
-        co_return Status::ok;
-      }
-    } else {
-      status = co_await look(call.patience);
-      if (status != Status::ok) co_return status;
-      if (seen_head == ticket && seen_tail == ticket) {
-        if (!call.waits_after(Status::empty)) co_return Status::empty;
-        co_await call.rest(kLongestRestNs);
-        continue;
-      }
-    }
-    if (seen_head == ticket) co_await call.rest(kShortRestNs);  // another member fills the slot
-  }
-}
-
 // --- tickets that a call holds -------------------------------------------------------------------
 
 HeldTickets::HeldTickets(QueueState& its_queue, QueueCall& its_call)
@@ -315,11 +209,11 @@ HeldTickets::~HeldTickets() {
   queue.holders[place]->place = place;
   queue.holders.pop_back();
   if (reservation != nullptr) reservation->holder = nullptr;
-  queue.take_orphans({tickets.first + filled, tickets.count - filled});
+  if (call.pushes) queue.take_orphans({tickets.first + filled, tickets.count - filled});
 }
 
-Reservation::Reservation(QueueState& its_queue, HeldTickets& its_holder)
-    : queue(its_queue), holder(&its_holder), tickets{0, holder->call.wanted} {
+Reservation::Reservation(QueueState& its_queue, HeldTickets& its_holder, std::uint64_t count)
+    : queue(its_queue), pushes(its_holder.call.pushes), holder(&its_holder), tickets{0, count} {
   queue.expect_orphans();
   ++queue.may_be_orphans;
   holder->reservation = this;
@@ -337,7 +231,7 @@ void Reservation::end(Status status) noexcept {
   if (holder != nullptr) {
     holder->status = status;
     if (status == Status::ok) holder->tickets = tickets;
-  } else if (status == Status::ok) {
+  } else if (status == Status::ok && pushes) {
     queue.take_orphans(tickets);
   }
 }
@@ -348,6 +242,7 @@ Status Reservation::Gate::now() const noexcept {
   if (const Status fault = site.now(); fault != Status::ok) return fault;
   if (reservation->holder->call.patience.is_over()) return Status::timed_out;
   const QueueState& its_queue = reservation->queue;
+  if (!reservation->pushes) return its_queue.may_take_head ? Status::ok : Status::busy;
   return its_queue.host_waits || its_queue.collecting ? Status::under_way : Status::ok;
 }
 

@@ -8,6 +8,7 @@
 #include <dunlin/fabric/memory.hpp>
 
 #include "assert.hpp"
+#include "container/load_estimate.hpp"
 #include "container/queue.hpp"
 #include "container/small_slot.hpp"
 #include "fabric/thread_guard.hpp"
@@ -20,7 +21,7 @@ using remote::Status;
 
 namespace {
 
-QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
+QueueSpec checked(QueueSpec spec, const Hub& hub) {
   check_name("queue", spec.name);
   const auto refuse = [&](const std::string& why) {
     throw Error("queue '" + spec.name + "': " + why);
@@ -29,18 +30,23 @@ QueueSpec checked(QueueSpec spec, const Fabric& fabric) {
     refuse("an element has 1 to " + std::to_string(kMaxElementBytes) + " bytes (kMaxElementBytes)");
   if (spec.capacity == 0 || spec.capacity > kMaxSlots)
     refuse("its capacity is 1 to " + std::to_string(kMaxSlots) + " (kMaxSlots)");
-  if (spec.host >= fabric.size())
+  if (spec.host >= hub.fabric.size())
     refuse("the group has no member " + std::to_string(spec.host) + ", only 0 to " +
-           std::to_string(fabric.size() - 1));
+           std::to_string(hub.fabric.size() - 1));
   // Elements that no message holds go one-sided, at every member.
   if (kMessageHeader + spec.element_bytes > kMaxMessageBytes) spec.style = Style::one_sided;
+  if (spec.style == Style::automatic)
+    spec.style =
+        hub.settled_style({Call::push, Call::pop},
+                          {.clients = clients_of_host(hub.progress.size()),
+                           .bytes = static_cast<double>(shape_of(spec.element_bytes).slot_bytes)});
   return spec;
 }
 
 std::string layout_of(const QueueSpec& spec) {
   return "queue\nelement " + std::to_string(spec.element_bytes) + "\ncapacity " +
          std::to_string(spec.capacity) + "\nhost " + std::to_string(spec.host) +
-         "\nmessages only " + (spec.style == Style::message ? "1" : "0") +
+         "\nwrites_by_message " + (spec.style == Style::message ? "1" : "0") +
          (spec.checked ? "\nchecked" : "");
 }
 
@@ -56,15 +62,15 @@ std::uint64_t& word_of(std::byte* queue, std::uint64_t offset) noexcept {
 QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
     : containers(its_containers),
       hub(its_containers.hub()),
-      spec(checked(std::move(its_spec), hub.fabric)),
+      spec(checked(std::move(its_spec), hub)),
       shape(shape_of(spec.element_bytes)),
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       site(hub, "container", spec.name, is_host() ? queue_bytes : kQueueSlots, layout_of(spec)),
       checker(spec.checked ? std::make_unique<Checker>(hub, kQueueCalls, spec.name, site)
                            : nullptr),
       image(shape.slot_bytes),
-      nothing(spec.element_bytes),
       answered(hub.progress.size()) {
+  if (is_host()) memory::store(own_word(kGenerationOffset), mended_in);
   remote::ProtocolState* marker = nullptr;
   protocols.start(mark_orphans(), marker);
   if (marker == nullptr) throw std::bad_alloc();
@@ -78,7 +84,10 @@ QueueState::~QueueState() {
 }
 
 std::uint64_t QueueState::size() noexcept {
-  if (is_host()) saw(memory::load(own_word(kTailOffset)), memory::load(own_word(kHeadOffset)));
+  if (is_host()) {
+    const std::uint64_t tail = memory::load(own_word(kTailOffset));
+    saw(tail, std::min(tail, memory::load(own_word(kHeadOffset))));
+  }
   return seen_size();
 }
 
@@ -145,12 +154,6 @@ std::uint32_t QueueState::take_large(const std::byte* slot, std::byte* to, std::
   return most;
 }
 
-/// Whether pops skip that ticket.
-bool QueueState::is_mark(const std::byte* slot, std::uint64_t ticket) noexcept {
-  memory::fetch(image.data(), slot, shape.slot_bytes);
-  return word_at(image.data()) == ((ticket + 1) | kSkip) && is_whole(shape, image.data());
-}
-
 // --- calls in mapped memory ----------------------------------------------------------------------
 
 // These return scalars, which stay in registers: a struct of some bytes would be written and read
@@ -171,9 +174,11 @@ std::byte* QueueState::mapped(const QueueTerms& terms) noexcept {
                                                             std::uint32_t count) noexcept {
   const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
   const std::uint64_t head = memory::load(word_of(queue, kHeadOffset));
-  const bool has_room = tail + count <= head + spec.capacity;
+  DUNLIN_ASSERT(count <= spec.capacity, "CON-Q2: no push has more than the ring");
+  const bool has_room = tail - head <= std::uint64_t{spec.capacity} - count;  // never, beyond it
   if (has_room && memory::compare_swap(queue + kTailOffset, tail, tail + count) != tail)
     return Status::under_way;
+  if (!has_room && head > tail) return Status::under_way;  // CON-Q8
   saw(has_room ? tail + count : tail, head);
   if (!has_room) return Status::full;
   for (std::uint32_t done = 0; done < count;) {  // twice at most: up to the ring's end, and on
@@ -200,14 +205,16 @@ std::byte* QueueState::mapped(const QueueTerms& terms) noexcept {
       count += taken;
       goes_on = taken == run && count < wanted;
     }
-    if (count > 0 || !is_mark(queue + offset_of(head), head)) break;
+    const std::byte* const slot = queue + offset_of(head);
+    if (count > 0 || memory::load(word_of_slot(slot, 0)) != ((head + 1) | kSkip)) break;
     if (memory::compare_swap(queue + kHeadOffset, head, head + 1) != head) return Status::under_way;
   }
   DUNLIN_ASSERT(count <= wanted && wanted <= spec.capacity,
                 "CON-Q1: no pop has more than it asks for");
   if (count == 0) {
-    if (memory::load(word_of(queue, kTailOffset)) != head) return Status::under_way;
-    saw(head, head);
+    const std::uint64_t tail = memory::load(word_of(queue, kTailOffset));
+    if (tail > head) return Status::under_way;
+    saw(tail, tail);
     return Status::empty;
   }
   if (memory::compare_swap(queue + kHeadOffset, head, head + count) != head)
@@ -280,6 +287,7 @@ void QueueState::handle(Rank from, const MessageHead& head, std::span<const std:
     case MessageKind::claim_request:
       if (from != spec.host) return;
       host_waits = true;
+      may_take_head = false;
       host_generation = head.call;
       return;
     case MessageKind::claims:
@@ -294,7 +302,8 @@ void QueueState::handle_request(Rank from, const MessageHead& head,
   const std::size_t bytes = spec.element_bytes;
   MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool pushes = head.operation == 0;
-  const bool fits = head.word > 0 && head.word <= (kMaxMessageBytes - kMessageHeader) / bytes;
+  const bool fits = head.word > 0 && head.word <= (kMaxMessageBytes - kMessageHeader) / bytes &&
+                    (!pushes || head.word <= spec.capacity);
   const bool valid = works_directly(Promise::both) && head.operation <= 1 && fits &&
                      content.size() == (pushes ? head.word * bytes : 0);
   if (!valid) {

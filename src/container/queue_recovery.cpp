@@ -33,14 +33,18 @@ void QueueState::expect_orphans() {
 void QueueState::take_orphans(Tickets tickets) noexcept {
   if (tickets.count == 0 || site.fault(spec.host) != Status::ok) return;
   DUNLIN_ASSERT(orphans.size() < orphans.capacity(), "REM-5: a destructor allocates nothing");
-  orphans.push_back(tickets);
+  const bool follows =
+      !orphans.empty() && orphans.back().first + orphans.back().count == tickets.first;
+  if (follows)
+    orphans.back().count += tickets.count;
+  else
+    orphans.push_back(tickets);
   hub.look_again_soon();
 }
 
 /// Runs as long as the queue, and marks one ticket at a time, once its slot is free. The head comes
 /// to the lowest first, and no other has room before it has passed that.
 Protocol<Status> QueueState::mark_orphans() {
-  std::vector<std::byte> mark(shape.slot_bytes);
   const Patience for_ever(hub.fabric, remote::kForever);
   const auto lowest = [this] {
     return std::ranges::min_element(orphans, {}, &Tickets::first)->first;
@@ -55,13 +59,13 @@ Protocol<Status> QueueState::mark_orphans() {
     }
     if (status == Status::ok) {
       const std::uint64_t ticket = lowest();
-      encode_mark(ticket, mark.data());
-      status = co_await post(
-          site, write(spec.host, site.region(), offset_of(ticket), mark.data(), mark.size()));
-      const auto marked = std::ranges::find(orphans, ticket, &Tickets::first);
-      DUNLIN_ASSERT(marked != orphans.end(), "CON-Q3: an orphan stays until it is marked");
-      ++marked->first;
-      if (--marked->count == 0) orphans.erase(marked);
+      status = co_await mark(ticket);
+      if (status == Status::ok) {
+        const auto marked = std::ranges::find(orphans, ticket, &Tickets::first);
+        DUNLIN_ASSERT(marked != orphans.end(), "CON-Q3: an orphan stays until it is marked");
+        ++marked->first;
+        if (--marked->count == 0) orphans.erase(marked);
+      }
     }
     if (site.fault(spec.host) != Status::ok)
       orphans.clear();
@@ -70,8 +74,19 @@ Protocol<Status> QueueState::mark_orphans() {
   }
 }
 
-void QueueState::encode_mark(std::uint64_t ticket, std::byte* slot) const noexcept {
-  encode(shape, nothing.data(), (ticket + 1) | kSkip, slot);
+/// A mark is the slot's first word alone, as a pop may still have to read the former element
+/// (CON-Q7). It takes the place of earlier turns only: a pop that sees a later one knows enough.
+Protocol<Status> QueueState::mark(std::uint64_t ticket) {
+  const std::uint64_t turn = ticket + 1, wanted = turn | kSkip;
+  std::uint64_t seen = turn > spec.capacity ? turn - spec.capacity : 0;  // as most slots have
+  Status status = Status::ok;
+  while (status == Status::ok && seen != wanted && turn_of(seen) <= turn) {
+    std::uint64_t before = 0;
+    status = co_await post(
+        site, compare_swap(spec.host, site.region(), offset_of(ticket), seen, wanted, &before));
+    seen = before == seen ? wanted : before;
+  }
+  co_return status;
 }
 
 // --- a member that was asked ---------------------------------------------------------------------
@@ -80,7 +95,7 @@ template <class See>
 void QueueState::for_each_claim(const See& see) const {
   for (const Tickets& orphan : orphans) see(orphan);
   for (const HeldTickets* const held : holders)
-    if (held->tickets.count > 0) see(held->tickets);
+    if (held->tickets.count > 0 && held->call.pushes) see(held->tickets);
 }
 
 /// Behind all that this member has written, and with all tickets that it has: no fetch-and-add of
@@ -112,7 +127,9 @@ void QueueState::answer_claim_request() {
 
 /// The host has expelled the gone members, so they take no ticket from here on.
 void QueueState::members_changed() {
+  may_take_head = false;
   if (!is_host()) return;
+  memory::store(own_word(kGenerationOffset), hub.progress.generation());
   must_collect = true;
   hub.look_again_soon();
 }
@@ -164,7 +181,9 @@ bool QueueState::is_damaged(std::uint64_t head) noexcept {
   return true;
 }
 
-/// The tickets that have a slot now; those behind them when the head has made room.
+/// Those that have a slot now become the host's orphans; those behind them when the head has made
+/// room. Pops may have taken tickets that nobody will write (CON-Q7), so it begins one turn
+/// earlier.
 std::size_t QueueState::mark_unclaimed() {
   DUNLIN_ASSERT(is_host() && !collecting, "CON-Q3: the host marks when all members have answered");
   const std::uint64_t head = memory::load(own_word(kHeadOffset));
@@ -172,23 +191,39 @@ std::size_t QueueState::mark_unclaimed() {
     marks_below = 0;
     return 1;
   }
-  marks_from = std::max(marks_from, head);
+  const std::uint64_t taken = std::min(head, marks_below);  // the head may be beyond the tail still
+  marks_from = std::max(marks_from, taken - std::min<std::uint64_t>(taken, spec.capacity));
   const std::uint64_t end = std::min(marks_below, head + spec.capacity);
   std::size_t done = 0;
   for (; marks_from < end; ++marks_from) {
     memory::fetch(image.data(), site.memory() + offset_of(marks_from), image.size());
-    const std::uint64_t stamp = word_at(image.data()) & ~kSkip;
-    if (stamp > marks_from + 1 || (stamp == marks_from + 1 && is_whole(shape, image.data())))
+    const std::uint64_t stamp = word_at(image.data());
+    const bool is_used = turn_of(stamp) > marks_from + 1 || stamp == ((marks_from + 1) | kSkip) ||
+                         (stamp == marks_from + 1 && is_whole(shape, image.data()));
+    if (is_used || std::ranges::any_of(
+                       claimed, [this](const Tickets& some) { return some.contains(marks_from); }))
       continue;
-    if (std::ranges::any_of(claimed,
-                            [this](const Tickets& some) { return some.contains(marks_from); }))
-      continue;
-    encode_mark(marks_from, image.data());
-    memory::place(site.memory() + offset_of(marks_from), image.data(), image.size());
+    expect_orphans();
+    take_orphans({marks_from, 1});
     ++done;
   }
   if (marks_from < marks_below) hub.look_again_soon();
   return done;
+}
+
+/// All that are left have answered, and take the head no more: what it is beyond the tail is of
+/// the dead, and nothing is pushed before it is mended (CON-Q8).
+Protocol<Status> QueueState::mend_head() {
+  DUNLIN_ASSERT(is_host(), "CON-Q8: the host mends its head");
+  Status status = Status::ok;
+  while (status == Status::ok) {
+    std::uint64_t head = memory::load(own_word(kHeadOffset));
+    const std::uint64_t tail = memory::load(own_word(kTailOffset));
+    if (head <= tail) break;
+    status =
+        co_await post(site, compare_swap(spec.host, site.region(), kHeadOffset, head, tail, &head));
+  }
+  co_return status;
 }
 
 std::size_t QueueState::poll_part() {
@@ -208,10 +243,16 @@ std::size_t QueueState::poll_part() {
       collecting = false;
       marks_from = 0;
       marks_below = recovered_below;
+      must_mend_head = true;
       ++done;
     }
   }
-  if (marks_from < marks_below) done += mark_unclaimed();
+  try {
+    if (marks_from < marks_below) done += mark_unclaimed();
+  } catch (const std::bad_alloc&) {
+    hub.look_again_soon();  // the next poll goes on
+  }
+  if (must_mend_head) must_mend_head = !protocols.start(mend_head());
   return done;
 }
 

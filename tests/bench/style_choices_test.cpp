@@ -13,9 +13,9 @@ constexpr ComponentCosts kCosts{.read_ns = 1'000,
                                 .fetch_add_ns = 1'000,
                                 .message_ns = 1'500};
 
-/// A find costs a read, so the model chooses one_sided; pushes, of two operations, go by message.
+/// A find costs a read, so it goes one-sided; pushes, of two operations, go by message.
 ChoicePoint point_of(const CallCase& which, double one_sided_ns, double message_ns) {
-  return {which, 1, 1, 0, {one_sided_ns, message_ns}};
+  return {which, 1, 1, 0, {one_sided_ns, message_ns, std::min(one_sided_ns, message_ns)}};
 }
 
 /// A point for each case, of which all but pushes are as the model says.

@@ -264,15 +264,31 @@ TEST(QueuesByMessage, SayHowManyWerePushedBeforeTheyWereFull) {
 
 /// The host alone, which has heard that members have died.
 struct DamagedQueues : testing::Test {
-  void recover(std::uint64_t tail) {
+  DamagedQueues() {
+    world.attach(0, [this] { return containers.poll(); });
+  }
+  ~DamagedQueues() override { world.detach_all(0); }
+  void recover(std::uint64_t tail, std::uint64_t head = 0) {
     memory::store(state.own_word(container::kTailOffset), tail);
-    state.members_changed();
-    for (int polls = 0; polls < 4; ++polls) state.poll_part();
+    memory::store(state.own_word(container::kHeadOffset), head);
+    world.on(0, [this] { state.members_changed(); });
+    settle();
+  }
+  /// Marks come, as far as there is room.
+  void settle() { world.run_for(1'000'000); }
+  [[nodiscard]] std::uint64_t head() const {
+    return memory::load(state.own_word(container::kHeadOffset));
   }
   Status pop() {
     std::uint64_t element = 0;
     std::uint32_t count = 1;
     return state.begin(nullptr, reinterpret_cast<std::byte*>(&element), count,
+                       {.promise = Promise::local});
+  }
+  Status push() {
+    const std::uint64_t element = 0;
+    std::uint32_t count = 1;
+    return state.begin(reinterpret_cast<const std::byte*>(&element), nullptr, count,
                        {.promise = Promise::local});
   }
   sim::World world{sim::profile("ideal"), 1, 1};
@@ -283,7 +299,7 @@ struct DamagedQueues : testing::Test {
 TEST_F(DamagedQueues, MarkTicketsThatNoMemberHas) {
   recover(5);
   EXPECT_EQ(pop(), Status::empty);
-  EXPECT_EQ(memory::load(state.own_word(container::kHeadOffset)), 5U);
+  EXPECT_EQ(head(), 5U);
   EXPECT_EQ(containers.why_refused(), "");
 }
 
@@ -291,10 +307,21 @@ TEST_F(DamagedQueues, MarkMoreThanTheCapacityAsTheHeadMakesRoom) {
   recover(20);
   for (int polls = 0; polls < 4; ++polls) {
     static_cast<void>(pop());
-    state.poll_part();
+    settle();
   }
   EXPECT_EQ(pop(), Status::empty);
-  EXPECT_EQ(memory::load(state.own_word(container::kHeadOffset)), 20U);
+  EXPECT_EQ(head(), 20U);
+}
+
+/// A pop under a promise has taken more than there was, and its member has died.
+TEST_F(DamagedQueues, MendAHeadThatTheDeadHaveMovedTooFar) {
+  memory::store(state.own_word(container::kHeadOffset), 3);
+  EXPECT_EQ(push(), Status::under_way) << "CON-Q8";
+  EXPECT_EQ(pop(), Status::empty);
+  recover(0, 3);
+  EXPECT_EQ(head(), 0U);
+  EXPECT_EQ(push(), Status::ok);
+  EXPECT_EQ(pop(), Status::ok);
 }
 
 TEST_F(DamagedQueues, SayThatAPeerHasDamagedTheTail) {

@@ -21,6 +21,10 @@
 ///          up to 128 us.
 ///  CON-Q4  `empty` means that head and tail were equal at some moment of the call; `full` means
 ///          that they were `capacity` apart, marks included.
+///  CON-Q7  Of the tickets that pops under Promise::reads or local take, each one below the tail is
+///          taken once, and its element is read before its slot gets another one. Those beyond the
+///          tail are given back before the pop ends.
+///  CON-Q8  Behind a death, nothing is pushed before the head is at the tail or below it for good.
 namespace dunlin::container {
 
 struct QueueSpec {
