@@ -73,6 +73,7 @@ struct SegmentMessage {
   bool is_paused = false;
   Rank backup = UINT32_MAX;
   std::uint64_t backup_offset = 0;
+  Rank primary = UINT32_MAX;  // of a second copy that was looked up
   std::array<char, kMaxSegmentNameBytes> name{};
 
   void set_name(const std::string& text) noexcept {
@@ -407,6 +408,15 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] Rank directory_of(const std::string& name) const noexcept;
   [[nodiscard]] Rank next_in_turn() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept;
+  /// Whether that rank is a member's, or was.
+  [[nodiscard]] bool has_come(Rank rank) const noexcept;
+  /// Whether that member has a part in this space, as all agree.
+  [[nodiscard]] bool is_here(Rank rank) const noexcept;
+  /// Lets the others reach the pool. A member that came later has no segment, and asks for none,
+  /// before it takes part in the locks.
+  void announce();
+  /// Whether the founders, who let later members in, are gone before they have let this one in.
+  [[nodiscard]] bool never_comes_in() const noexcept;
 
   // --- second copies: copies.cpp -----------------------------------------------------------------
   void handle_copies(Rank from, const SegmentMessage& message);
@@ -427,7 +437,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   // --- SegmentPort: segment.cpp ------------------------------------------------------------------
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return progress; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return options.name; }
-  [[nodiscard]] std::uint32_t members() const noexcept override { return progress.size(); }
+  [[nodiscard]] std::uint32_t members() const noexcept override { return progress.capacity(); }
   [[nodiscard]] Rank place_of(Placement placement) noexcept override;
   [[nodiscard]] std::string text_of(Rank rank) const override;
   [[nodiscard]] remote::PoolUse use() const noexcept override { return blocks.use(); }
@@ -466,6 +476,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::vector<std::vector<std::unique_ptr<KnownSegment>>> known_at;  // by home, then slot
   static constexpr std::size_t kLatelyUsed = 64;
   std::array<KnownSegment*, kLatelyUsed> lately_used{};  // by slot and home; of known_at
+  bool is_announced = false;                             // the pool
   bool must_copy = false;                                // there was no memory for it
   bool must_prune = false;                               // of the held
   std::vector<std::pair<Rank, Key>> closing;             // to be dropped here, as that member says

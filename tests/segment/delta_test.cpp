@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "segment/spaces.hpp"
+#include "segment/growing_spaces.hpp"
 #include "support/errors.hpp"
 
 /// Delta coherence on every fabric: versions are kept, and no get waits for a writer.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "segment/spaces.hpp"
+#include "segment/growing_spaces.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin {
