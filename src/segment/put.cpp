@@ -46,7 +46,7 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   one.changing = false;
   if (one.lock.valid()) locks.set_recovered(one.lock, false);
   segment.lock_odd = segment.unsettled = false;
-  segment.copy.clear();
+  segment.own_version = one.outcome.version;
   co_return one.ended(Status::ok);
 }
 
@@ -60,13 +60,18 @@ Protocol<Status> SegmentState::change(Transfer& one) {
 
   // An odd word says that a put was cut off, this one or another.
   std::uint64_t word = 0, data_version = 0;
-  if (one.odd || delta) {
+  const bool is_conditional = request.wanted_version != UINT64_MAX;
+  if (one.odd || delta || is_conditional) {
     status = judge(one, co_await read_word_in_order(one, word));
     if (status != Status::ok) co_return status;
     one.outcome.version = word / 2;
     if (one.final_word != 0 && word == one.final_word) co_return Status::ok;  // before it moved
     const bool own = one.final_word != 0 && word + 1 == one.final_word;
     one.odd = !delta && word % 2 != 0;
+    if (is_conditional && one.final_word == 0) {
+      if (one.odd) co_return Status::half_written;
+      if (word / 2 != request.wanted_version) co_return Status::changed;
+    }
     if (one.odd && !whole && !own && (one.lock.valid() || segment.copies > 1))
       co_return Status::half_written;
     if (delta) {

@@ -211,15 +211,29 @@ SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, 
   return port_->begin_get_if_changed(key, to, known, offset);
 }
 
+SegmentOperation SegmentSpace::get_no_older(Key key, std::span<std::byte> to, std::uint64_t age_ns,
+                                            std::uint64_t offset) {
+  SegmentRequest request = get_of(key, to, offset);
+  request.max_age_ns = std::min(age_ns, UINT64_MAX - 1);
+  return port_->begin(request, {}, remote::kForever);
+}
+
 SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
                                            std::uint64_t offset) {
   SegmentRequest request = get_of(key, to, offset);
-  request.wanted_version = version;
+  request.wanted_version = std::min(version, kLatestVersion);
   return port_->begin(request, {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
   return port_->begin_put(key, from, offset);
+}
+
+SegmentOperation SegmentSpace::put_if_version(Key key, std::span<const std::byte> from,
+                                              std::uint64_t expected, std::uint64_t offset) {
+  SegmentRequest request = put_of(key, from, offset);
+  request.wanted_version = std::min(expected, kLatestVersion);
+  return port_->begin(request, {}, remote::kForever);
 }
 
 /// More follows as long as the next one has the same home.

@@ -164,8 +164,9 @@ struct KnownSegment {
   std::uint64_t lock_owner = 0;    // the owner: Request::owner
   Transfer* turn = nullptr;        // the get or put whose turn it is under the lock
   std::uint64_t seen_version = 0;  // delta: the latest that was read
+  std::uint64_t own_version = 0;   // that this process put last: no older copy is taken
   std::vector<std::byte> merged;   // delta: a version with a range put into it
-  // temporal: the copy of the whole
+  // temporal, or left by get_no_older(): the copy of the whole
   std::vector<std::byte> copy;
   std::uint64_t copy_version = 0;
   std::uint64_t copied_at_ns = 0;
@@ -209,10 +210,11 @@ struct KnownSegment {
   if (!KnownSegment::lie_alike(request.memory, request.offset)) return remote::Status::misaligned;
   const bool has_versions = segment.coherence == Coherence::version ||
                             segment.coherence == Coherence::temporal || segment.is_delta();
-  if ((request.known_version != UINT64_MAX && !has_versions) ||
-      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
-    return remote::Status::not_allowed;
-  return remote::Status::ok;
+  const bool keeps_version = request.call == SegmentCall::put ? has_versions : segment.is_delta();
+  const bool is_allowed = (request.known_version == UINT64_MAX || has_versions) &&
+                          (request.wanted_version == UINT64_MAX || keeps_version) &&
+                          (request.max_age_ns == UINT64_MAX || segment.versioned());
+  return is_allowed ? remote::Status::ok : remote::Status::not_allowed;
 }
 
 struct SegmentState;
@@ -305,9 +307,15 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// A get that excludes puts, or reads a version.
   [[nodiscard]] AtOnce get_whole(KnownSegment& segment, std::span<std::byte> to,
                                  std::uint64_t offset, std::uint64_t known_version) noexcept;
+  /// A get that its own bound on the age lets take the copy.
+  [[nodiscard]] AtOnce copy_at_once(const SegmentRequest& request) noexcept;
   /// A put under the lock.
   [[nodiscard]] AtOnce put_whole(KnownSegment& segment, std::span<const std::byte> from,
                                  std::uint64_t offset) noexcept;
+  /// The same, if the version is `expected`; UINT64_MAX: whatever it is.
+  [[nodiscard]] AtOnce put_locked(KnownSegment& segment, std::span<const std::byte> from,
+                                  std::uint64_t offset, std::uint64_t expected) noexcept;
+  [[nodiscard]] AtOnce put_if_at_once(const SegmentRequest& request) noexcept;
   [[nodiscard]] SegmentOperation ended(AtOnce how, SegmentCall call, Key key,
                                        std::uint64_t offset = 0, std::size_t bytes = 0,
                                        std::uint64_t known_version = UINT64_MAX) const noexcept;
@@ -322,9 +330,10 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// The status of a step of the attempt: `moved` if it must begin anew.
   [[nodiscard]] remote::Status judge(Transfer& one, remote::Status status) const noexcept;
   [[nodiscard]] bool has_place(KnownSegment& segment) const noexcept;
-  /// A get under temporal coherence that the copy answers, if it is young enough.
+  /// A get that the copy answers, if it is young enough.
   [[nodiscard]] AtOnce take_copy(const KnownSegment& segment, std::span<std::byte> to,
-                                 std::uint64_t offset, std::uint64_t known_version) const noexcept;
+                                 std::uint64_t offset, std::uint64_t known_version,
+                                 std::uint64_t max_age_ns) const noexcept;
 
   // --- locks: lock.cpp ---------------------------------------------------------------------------
   remote::Protocol<Outcome> lock(SegmentRequest request);

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,13 @@ struct AuditedSegment {
   std::uint32_t versions = 0;
   std::uint32_t copies = 1;
   RegisterHistory history;
-  std::map<std::uint64_t, std::uint64_t> values;  // delta: by version
+  std::map<std::uint64_t, std::uint64_t> values;  // version, delta: by version
+  std::set<std::uint64_t> refused;                // values of puts that ended with `changed`
   std::vector<Rank> holders;                      // by lock()
+
+  [[nodiscard]] bool has_versions() const {
+    return coherence == Coherence::version || coherence == Coherence::delta;
+  }
 };
 
 struct SegmentAudit;
@@ -40,8 +46,8 @@ struct SegmentAudit;
 struct SegmentsSeen {
   std::uint64_t gets = 0, puts = 0, locks = 0, recovered = 0, half_written = 0, lost = 0,
                 stopped = 0, timed_out = 0, abandoned = 0, by_number = 0, not_kept = 0, saved = 0,
-                late = 0;  // calls of members that came later
-  Histories histories;     // of all seeds, for a checker that is not ours
+                changed = 0, late = 0;  // calls of members that came later
+  Histories histories;                  // of all seeds, for a checker that is not ours
 };
 
 /// A member's program: one operation at a time.
@@ -75,7 +81,7 @@ class AuditedClient : public GroupMember {
   void begin_put();
   void ended();
   void got(std::uint64_t version);
-  void got_version();
+  void got_version(std::uint64_t version);
   void is_version(std::uint64_t version, std::uint64_t value);
   void unlock();
 
@@ -86,7 +92,8 @@ class AuditedClient : public GroupMember {
   bool locked_ = false;
   std::uint32_t under_lock_ = 0;  // operations left
   bool checking_ = false;
-  std::uint64_t wanted_ = 0;  // version
+  std::uint64_t wanted_ = 0;    // version
+  std::uint64_t expected_ = 0;  // the version that a put names; UINT64_MAX: none
   std::size_t event_ = 0;
   std::uint64_t next_at_ns_ = 0;
   bool has_worked_ = false;
@@ -95,12 +102,13 @@ class AuditedClient : public GroupMember {
 };
 
 struct SegmentAudit {
-  /// With `later`, some members come when the others are at work.
+  /// With `later`, some members come when the others are at work, and some calls name versions.
   SegmentAudit(std::uint64_t its_seed, SegmentsSeen& what, bool later = false)
       : seen(what),
         seed(its_seed),
         draws(seed),
         count(2 + below(4)),
+        names_versions(later),
         founders(later ? 1 + below(count) : count),
         world(unfavourable_network(draws), founders, seed),
         gone(count),
@@ -262,7 +270,9 @@ struct SegmentAudit {
   SegmentsSeen& seen;
   std::uint64_t seed;
   Draws draws;
-  std::uint32_t count, founders;
+  std::uint32_t count;
+  bool names_versions;
+  std::uint32_t founders;
   sim::World world;
   std::vector<bool> gone;                            // crashed or hung
   std::uint32_t used = 1 + below(kAuditedSegments);  // few, so that members meet

@@ -82,6 +82,7 @@ void AuditedClient::begin_get() {
     doing_ = Doing::get_version;
     const std::uint64_t latest = segment_->values.empty() ? 0 : segment_->values.rbegin()->first;
     wanted_ = latest - std::min<std::uint64_t>(latest, below(4));
+    if (auditor.names_versions && below(2) == 0) wanted_ = kLatestVersion - below(4);
     operation_ =
         begin([&] { return space->get_version(segment_->key, bytes_of(words_), wanted_); });
     return;
@@ -96,7 +97,14 @@ void AuditedClient::begin_put() {
   words_.fill(++auditor.values);
   event_ = segment_->history.add(
       {.is_put = true, .client = rank, .value = auditor.values, .begin = ++auditor.events});
-  operation_ = begin([&] { return space->put(segment_->key, bytes_of(words_)); });
+  expected_ = UINT64_MAX;
+  if (auditor.names_versions && segment_->has_versions() && below(2) == 0)
+    expected_ = segment_->values.empty() ? 0 : segment_->values.rbegin()->first;
+  operation_ = begin([&] {
+    return expected_ == UINT64_MAX
+               ? space->put(segment_->key, bytes_of(words_))
+               : space->put_if_version(segment_->key, bytes_of(words_), expected_);
+  });
 }
 
 void AuditedClient::ended() {
@@ -122,12 +130,17 @@ void AuditedClient::ended() {
       break;
     case Status::half_written:
       ++auditor.seen.half_written;
-      EXPECT_EQ(doing_, Doing::get) << operation_->describe();
+      EXPECT_TRUE(doing_ == Doing::get || expected_ != UINT64_MAX) << operation_->describe();
       EXPECT_NE(segment_->coherence, Coherence::delta);
       break;
     case Status::not_kept:
       ++auditor.seen.not_kept;
       EXPECT_EQ(doing_, Doing::get_version) << operation_->describe();
+      break;
+    case Status::changed:
+      ++auditor.seen.changed;
+      EXPECT_NE(outcome.version, expected_) << "SEG-14";
+      segment_->refused.insert(segment_->history[event_].value);
       break;
     case Status::timed_out:
       ++auditor.seen.timed_out;
@@ -137,8 +150,9 @@ void AuditedClient::ended() {
       ADD_FAILURE() << operation_->describe();
   }
   if (outcome.ok() && doing_ == Doing::get) got(outcome.version);
-  if (outcome.ok() && doing_ == Doing::get_version) got_version();
+  if (outcome.ok() && doing_ == Doing::get_version) got_version(outcome.version);
   if (outcome.ok() && doing_ == Doing::put) {
+    EXPECT_TRUE(expected_ == UINT64_MAX || outcome.version == expected_ + 1) << "SEG-14";
     segment_->history[event_].end = ++auditor.events;
     is_version(outcome.version, segment_->history[event_].value);
   }
@@ -152,22 +166,23 @@ void AuditedClient::ended() {
   next_at_ns_ = space->fabric().now_ns() + (below(2) == 0 ? 0 : below(10'000));
 }
 
-/// SEG-9, SEG-11: whoever sees a version of a segment sees the same.
+/// SEG-9, SEG-11, SEG-14: whoever sees a version of a segment sees the same.
 void AuditedClient::is_version(std::uint64_t version, std::uint64_t value) {
-  if (segment_->coherence != Coherence::delta || !auditor.counts(rank)) return;
+  if (!segment_->has_versions() || !auditor.counts(rank)) return;
   EXPECT_EQ(segment_->values.try_emplace(version, value).first->second, value)
       << "version " << version << " is not what it was";
 }
 
-void AuditedClient::got_version() {
+void AuditedClient::got_version(std::uint64_t version) {
   ++auditor.seen.by_number;
   for (const std::uint64_t word : words_) ASSERT_EQ(word, words_[0]) << "torn, by number";
-  is_version(wanted_, words_[0]);
+  is_version(version, words_[0]);
 }
 
 void AuditedClient::got(std::uint64_t version) {
   for (const std::uint64_t word : words_)
     ASSERT_EQ(word, words_[0]) << "torn under " << name_of(segment_->coherence);
+  EXPECT_FALSE(segment_->refused.contains(words_[0])) << "SEG-14: a put that was refused";
   if (!auditor.counts(rank)) return;
   is_version(version, words_[0]);
   auditor.seen.saved += checking_ && auditor.gone[segment_->key.home()] ? 1 : 0;
@@ -198,7 +213,7 @@ void report(const SegmentsSeen& seen) {
             << seen.lost << " lost, " << seen.stopped << " stopped, " << seen.timed_out
             << " timed out, " << seen.abandoned << " abandoned, " << seen.by_number
             << " by number, " << seen.not_kept << " not kept, " << seen.saved << " saved, "
-            << seen.late << " by later members\n";
+            << seen.changed << " changed, " << seen.late << " by later members\n";
   if (const std::string why = test::Histories::why_not(); !why.empty()) {
     std::cout << "not checked by Porcupine: " << why << '\n';
     return;
@@ -216,14 +231,15 @@ void audit(bool later) {
   for (const std::uint64_t count :
        {seen.gets, seen.puts, seen.locks, seen.recovered, seen.half_written, seen.lost,
         seen.stopped, seen.timed_out, seen.abandoned, seen.by_number, seen.not_kept, seen.saved,
-        later ? seen.late : 1})
+        later ? seen.late : 1, later ? seen.changed : 1})
     EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
   report(seen);
 }
 
 TEST(SegmentInSimulator, KeepsItsPromisesWhateverHappens) { audit(false); }
 
-/// REM-18: some members come when the others are at work, or die.
+/// REM-18, SEG-14: some members come when the others are at work, or die; and some calls name
+/// versions.
 TEST(SegmentInSimulator, KeepsItsPromisesWhenMembersComeLater) { audit(true); }
 
 /// SEG-4. In these, a member that already takes a segment for lost is told that its second copy was
