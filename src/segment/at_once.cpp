@@ -147,7 +147,10 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   }
   locks.leave(block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
   if (word % 2 != 0) return {};
-  if (!is_expected) return {.version = word / 2, .status = Status::changed};
+  if (!is_expected) {
+    ++counters.puts;
+    return {.version = word / 2, .status = Status::changed};
+  }
   return {.version = word / 2 + 1, .status = Status::ok};
 }
 
