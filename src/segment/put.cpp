@@ -50,6 +50,17 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   co_return one.ended(Status::ok);
 }
 
+namespace {
+
+/// Why a put that names a version cannot be, if the version's word is this before it.
+Status fault_of(const SegmentRequest& request, std::uint64_t word) noexcept {
+  if (request.wanted_version == UINT64_MAX) return Status::ok;
+  if (word % 2 != 0) return Status::half_written;
+  return word / 2 == request.wanted_version ? Status::ok : Status::changed;
+}
+
+}  // namespace
+
 Protocol<Status> SegmentState::change(Transfer& one) {
   KnownSegment& segment = *one.segment;
   DUNLIN_ASSERT(one.locked && segment.turn == &one, "SEG-3: a put changes under the lock");
@@ -60,18 +71,15 @@ Protocol<Status> SegmentState::change(Transfer& one) {
 
   // An odd word says that a put was cut off, this one or another.
   std::uint64_t word = 0, data_version = 0;
-  const bool is_conditional = request.wanted_version != UINT64_MAX;
-  if (one.odd || delta || is_conditional) {
+  if (one.odd || delta || request.wanted_version != UINT64_MAX) {
     status = judge(one, co_await read_word_in_order(one, word));
     if (status != Status::ok) co_return status;
     one.outcome.version = word / 2;
     if (one.final_word != 0 && word == one.final_word) co_return Status::ok;  // before it moved
     const bool own = one.final_word != 0 && word + 1 == one.final_word;
     one.odd = !delta && word % 2 != 0;
-    if (is_conditional && one.final_word == 0) {
-      if (one.odd) co_return Status::half_written;
-      if (word / 2 != request.wanted_version) co_return Status::changed;
-    }
+    if (one.final_word == 0) status = fault_of(request, word);
+    if (status != Status::ok) co_return status;
     if (one.odd && !whole && !own && (one.lock.valid() || segment.copies > 1))
       co_return Status::half_written;
     if (delta) {
