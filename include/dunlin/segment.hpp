@@ -99,11 +99,20 @@ class SegmentSpace {
   /// version, temporal and delta: transfers nothing if the segment's version is `known`.
   [[nodiscard]] SegmentOperation get_if_changed(Key key, std::span<std::byte> to,
                                                 std::uint64_t known, std::uint64_t offset = 0);
-  /// delta: gets that version; `not_kept` if it is not among the last `versions`.
+  /// Takes this process's copy if what it has was the latest at most so long ago; otherwise reads,
+  /// and a get of the whole leaves a copy. Not under null, read and strict.
+  [[nodiscard]] SegmentOperation get_no_older(Key key, std::span<std::byte> to,
+                                              std::uint64_t age_ns, std::uint64_t offset = 0);
+  /// delta: gets the version of that number, or the `kLatestVersion - n`; `not_kept` if it is not
+  /// among the last `versions`.
   [[nodiscard]] SegmentOperation get_version(Key key, std::span<std::byte> to,
                                              std::uint64_t version, std::uint64_t offset = 0);
   [[nodiscard]] SegmentOperation put(Key key, std::span<const std::byte> from,
                                      std::uint64_t offset = 0);
+  /// version, temporal and delta: puts only if the segment's version is `expected`; else it ends
+  /// with `changed`, and the outcome has the version.
+  [[nodiscard]] SegmentOperation put_if_version(Key key, std::span<const std::byte> from,
+                                                std::uint64_t expected, std::uint64_t offset = 0);
   /// These get or put many segments. If neighbours in the span go to one member, a network sends
   /// them as one message: at once, or in the next poll().
   void get(std::span<const SegmentGet> gets) noexcept;

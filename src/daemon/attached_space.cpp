@@ -186,17 +186,21 @@ Status AttachedSpace::describe(const SegmentRequest& call, const std::string& na
   }
   request.offset = call.offset;
   request.bytes = static_cast<std::uint32_t>(call.bytes);
-  if (call.call == SegmentCall::get) {
-    request.call = Call::get;
-    const bool one = call.wanted_version != UINT64_MAX;
-    request.argument = one ? call.wanted_version : call.known_version;
-    request.flags = static_cast<std::uint8_t>((one ? kOneVersion : 0) |
-                                              (lead + call.bytes <= kReplyInline ? kIsInline : 0));
-    return Status::ok;
+  request.argument = call.known_version;
+  std::uint32_t flags = 0;
+  if (call.wanted_version != UINT64_MAX) {
+    request.argument = call.wanted_version;
+    flags = kOneVersion;
+  } else if (call.max_age_ns != UINT64_MAX) {
+    request.argument = call.max_age_ns;
+    flags = kNoOlder;
   }
-  request.call = Call::put;
-  if (lead + call.bytes <= kRequestInline) {
-    request.flags = kIsInline;
+  const bool is_get = call.call == SegmentCall::get;
+  const bool is_inline = lead + call.bytes <= (is_get ? kReplyInline : kRequestInline);
+  request.call = is_get ? Call::get : Call::put;
+  request.flags = static_cast<std::uint8_t>(flags | (is_inline ? kIsInline : 0));
+  if (is_get) return Status::ok;
+  if (is_inline) {
     std::memcpy(request.data.data() + lead, call.memory, call.bytes);
   } else {
     memory::copy_unwatched(buffer(request.slot) + lead, call.memory, call.bytes);

@@ -22,7 +22,7 @@
 namespace dunlin::attached {
 
 inline constexpr std::uint32_t kPacketMagic = 0x444e4c44;
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 enum class PacketType : std::uint16_t {
   welcome = 1,  // comes with the shared memory

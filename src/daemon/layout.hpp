@@ -40,7 +40,8 @@ inline constexpr std::size_t kReplyInline = 32;
 inline constexpr std::uint8_t kIsInline = 1;    // the bytes are in the entry, not in the buffer
 inline constexpr std::uint8_t kUnchanged = 2;   // in a reply
 inline constexpr std::uint8_t kRecovered = 4;   // in a reply
-inline constexpr std::uint8_t kOneVersion = 8;  // in a request: get_version, not get_if_changed
+inline constexpr std::uint8_t kOneVersion = 8;  // in a request: get_version, put_if_version
+inline constexpr std::uint8_t kNoOlder = 16;    // in a request: get_no_older
 
 /// `number` is written last: it is one more than the entry's index in the ring, counted from the
 /// beginning.
@@ -48,7 +49,7 @@ struct Request {
   std::uint64_t number{};
   std::uint64_t key{};
   std::uint64_t offset{};    // for gets and puts
-  std::uint64_t argument{};  // gets: the version; cancel: a request's number
+  std::uint64_t argument{};  // gets, puts: as the flags say; cancel: a request's number
   std::uint32_t bytes{};     // for gets and puts; find: length of the name
   std::uint16_t slot{};
   Call call = Call{};

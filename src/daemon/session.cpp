@@ -162,9 +162,12 @@ bool Session::start_transfer(Slot& slot) {
     } else {
       memory::copy_unwatched(own, shared_buffer(slot) + lead(request), request.bytes);
     }
-  } else if ((request.flags & kOneVersion) != 0) {
+  }
+  if ((request.flags & kOneVersion) != 0) {
     call.wanted_version = request.argument;
-  } else {
+  } else if ((request.flags & kNoOlder) != 0) {
+    call.max_age_ns = request.argument;
+  } else if (request.call == Call::get) {
     call.known_version = request.argument;
   }
   run(slot, call);

@@ -42,7 +42,7 @@ struct Node {
   [[nodiscard]] bool in_queue() const noexcept { return word != 0 && !lost && !stranded; }
 };
 
-/// A message while queues are repaired; `generation` is the membership's.
+/// A message while queues are repaired, or a member comes in; `generation` is the membership's.
 struct RepairMessage {
   enum class Type : std::uint64_t {
     frozen,    // the sender has expelled the gone members, and has no lock step under way
@@ -50,7 +50,10 @@ struct RepairMessage {
     reported,  // that was the last of them
     place,     // the receiver's node has this successor, and holds the lock if `grant`
     placed,    // that was the last of them
-    resume     // the sender's nodes are where they belong
+    resume,    // the sender's nodes are where they belong
+    enters,    // the sender came later, and asks to take part from this generation on
+    known,     // the later member of rank `node` takes part, as the sender knows
+    admitted   // the sender's repairs wait for the receiver from now on; comes behind `known`
   };
   Type type;
   std::uint64_t generation;
@@ -133,6 +136,16 @@ struct Locks::State {
   void tell_members(RepairMessage::Type type);
   [[nodiscard]] bool all_members(const std::vector<std::uint64_t>& have, bool exactly) const;
 
+  // --- members that come later: lock_entry.cpp ---------------------------------------------------
+  /// Whether repairs count on that member: a founder, or one that this process has admitted.
+  [[nodiscard]] bool counts(Rank rank) const noexcept {
+    return takes_part[rank] && progress.contains(rank);
+  }
+  [[nodiscard]] bool has_come_in() const noexcept { return takes_part[fabric.rank()]; }
+  /// Asks all that take part; once all have admitted this member, it uses locks.
+  std::size_t come_in();
+  std::size_t admit_those_that_enter();
+
   Progress& progress;
   Fabric& fabric;
   LocksOptions options;
@@ -160,6 +173,11 @@ struct Locks::State {
   std::vector<std::uint64_t> placed_in;
   std::vector<std::uint64_t> resumed_in;
   std::vector<std::pair<Rank, RepairMessage>> reports;
+  std::vector<bool> takes_part;           // by rank; our own flag: this process uses locks
+  std::vector<std::uint64_t> asked_in;    // by member: the last generation in which we asked it
+  std::vector<std::uint64_t> entered_in;  // in which it has asked us, and has no answer; 0: none
+  std::vector<std::uint64_t> admitted_in;
+  bool anybody_enters = false;
   Runs protocols{progress};  // those of the nodes
 };
 

@@ -73,17 +73,15 @@ void Locks::unpark(Rank home, std::uint64_t offset, bool exists) noexcept {
 void Locks::State::tell_members(Type type) {
   DUNLIN_ASSERT_ALWAYS(frozen && generation == progress.generation(),
                        "REM-11: a member whose queues rest speaks of the present members");
-  for (Rank rank = 0; rank < progress.size(); ++rank)
-    if (progress.contains(rank))
-      channel.send(rank, RepairMessage{.type = type, .generation = generation});
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    if (counts(rank)) channel.send(rank, RepairMessage{.type = type, .generation = generation});
 }
 
 bool Locks::State::all_members(const std::vector<std::uint64_t>& have, bool exactly) const {
-  DUNLIN_ASSERT(have.size() == progress.size() && said_frozen,
+  DUNLIN_ASSERT(have.size() == progress.capacity() && said_frozen,
                 "REM-11: a member waits for the others once it rests itself");
-  for (Rank rank = 0; rank < progress.size(); ++rank)
-    if (progress.contains(rank) &&
-        (have[rank] < generation || (exactly && have[rank] != generation)))
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    if (counts(rank) && (have[rank] < generation || (exactly && have[rank] != generation)))
       return false;
   return true;
 }
@@ -131,7 +129,7 @@ std::size_t Locks::State::go_on_with_repair() {
 void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
   RepairMessage message{};
   if (!parse(bytes, message)) return;
-  DUNLIN_ASSERT(from < progress.size(), "REM-11: founders alone repair queues");
+  DUNLIN_ASSERT(from < takes_part.size(), "REM-11: members alone repair queues");
   switch (message.type) {
     case Type::frozen:
       frozen_in[from] = std::max(frozen_in[from], message.generation);
@@ -150,6 +148,17 @@ void Locks::State::handle(Rank from, std::span<const std::byte> bytes) {
       return;
     case Type::resume:
       resumed_in[from] = message.generation;
+      return;
+    case Type::enters:
+      entered_in[from] = message.generation;
+      anybody_enters = true;
+      return;
+    case Type::known:
+      if (message.node < takes_part.size() && message.node != fabric.rank())
+        takes_part[message.node] = true;
+      return;
+    case Type::admitted:
+      admitted_in[from] = message.generation;
       return;
   }
 }

@@ -20,13 +20,21 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
       node_words(
           fabric.allocate({.name = "locks:" + options.name, .bytes = kMaxLockNodes * kNodeBytes})),
       nodes(kMaxLockNodes),
-      withdrawn(progress.size()),
-      channel(progress, options.channel,
-              [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      frozen_in(progress.size()),
-      reported_in(progress.size()),
-      placed_in(progress.size()),
-      resumed_in(progress.size()) {
+      withdrawn(progress.capacity()),
+      channel(
+          progress, options.channel,
+          [this](Rank from, std::span<const std::byte> message) { handle(from, message); },
+          progress.capacity()),
+      frozen_in(progress.capacity()),
+      reported_in(progress.capacity()),
+      placed_in(progress.capacity()),
+      resumed_in(progress.capacity()),
+      takes_part(progress.capacity()),
+      asked_in(progress.capacity()),
+      entered_in(progress.capacity()),
+      admitted_in(progress.capacity()) {
+  std::fill_n(takes_part.begin(), progress.size(), true);
+  frozen = !has_come_in();
   for (std::uint32_t i = kMaxLockNodes; i > 0; --i) free_nodes.push_back(i - 1);
   active.reserve(kMaxLockNodes);
   subscription = fabric.subscribe([this](const Event& event) {
@@ -40,7 +48,6 @@ Locks::State::State(Progress& its_progress, LocksOptions its_options)
 
 Locks::Locks(Progress& progress, LocksOptions options)
     : state_(std::make_unique<State>(progress, std::move(options))) {
-  progress.check_is_founder("locks '" + state_->options.name + "'");
   progress.add(*this);
 }
 
@@ -163,6 +170,7 @@ void Locks::forget(std::uint64_t offset) noexcept {
 }
 
 bool Locks::repairing() const noexcept { return state_->frozen; }
+bool Locks::takes_part(Rank rank) const noexcept { return state_->takes_part[rank]; }
 
 std::size_t Locks::active() const noexcept { return state_->active.size(); }
 LockView Locks::view(std::size_t active) const noexcept {
@@ -178,6 +186,8 @@ std::size_t Locks::poll_part() {
   std::size_t done = state.channel.poll();
   if (std::exchange(state.owes, false)) state.give_back_all();
   done += state.protocols.advance();
+  if (state.anybody_enters) done += state.admit_those_that_enter();
+  if (!state.has_come_in()) return done + state.come_in();
   if (state.frozen) done += state.go_on_with_repair();
   return done;
 }

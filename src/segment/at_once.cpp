@@ -83,7 +83,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   }
   if (segment.coherence == Coherence::write && known_version != UINT64_MAX) return {};
   if (segment.coherence == Coherence::temporal) {
-    const AtOnce copied = take_copy(segment, to, offset, known_version);
+    const AtOnce copied = take_copy(segment, to, offset, known_version, UINT64_MAX);
     if (copied.ended() || to.size() == segment.bytes) return copied;  // which may leave a copy
   }
   const std::uint64_t word = load(segment.block + kVersionWord);
@@ -118,9 +118,10 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   return {.status = Status::ok};
 }
 
-[[gnu::noinline]] AtOnce SegmentState::put_whole(KnownSegment& segment,
-                                                 std::span<const std::byte> from,
-                                                 std::uint64_t offset) noexcept {
+[[gnu::always_inline]] inline AtOnce SegmentState::put_locked(KnownSegment& segment,
+                                                              std::span<const std::byte> from,
+                                                              std::uint64_t offset,
+                                                              std::uint64_t expected) noexcept {
   DUNLIN_ASSERT(segment.copies == 1 && segment.turn == nullptr,
                 "SEG-13: a put to two copies, or behind another call's turn, is a protocol");
   const bool is_delta = segment.is_delta();
@@ -129,7 +130,8 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   const std::uint64_t entered = locks.enter(block + kLockWord);
   if (entered == 0) return {};
   const std::uint64_t word = load(block + kVersionWord);
-  if (word % 2 == 0) {
+  const bool is_expected = expected == UINT64_MAX || word / 2 == expected;
+  if (word % 2 == 0 && is_expected) {
     std::byte* data = block + kDataOffset + offset;
     if (is_delta)  // into a slot that no member reads
       data = block + segment.data_at(0, word / 2 + 1);
@@ -139,13 +141,31 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
                   "SEG-1: a put writes to the segment's block alone");
     memory::copy(data, from.data(), from.size());
     store(block + kVersionWord, word + 2);
-    segment.copy.clear();
+    segment.own_version = word / 2 + 1;
     fabric.ring(segment.primary);
     ++counters.puts;
   }
   locks.leave(block + kLockWord, entered, segment.primary, segment.offset + kLockWord);
   if (word % 2 != 0) return {};
+  if (!is_expected) {
+    ++counters.puts;
+    return {.version = word / 2, .status = Status::changed};
+  }
   return {.version = word / 2 + 1, .status = Status::ok};
+}
+
+[[gnu::noinline]] AtOnce SegmentState::put_whole(KnownSegment& segment,
+                                                 std::span<const std::byte> from,
+                                                 std::uint64_t offset) noexcept {
+  return put_locked(segment, from, offset, UINT64_MAX);
+}
+
+AtOnce SegmentState::put_if_at_once(const SegmentRequest& request) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  KnownSegment* const segment = mapped(request.key);
+  if (segment == nullptr || fault_of(request, *segment) != Status::ok) return {};
+  return put_locked(*segment, {request.memory, request.bytes}, request.offset,
+                    request.wanted_version);
 }
 
 [[gnu::always_inline]] inline AtOnce SegmentState::lock_at_once(Key key,
@@ -208,6 +228,17 @@ bool SegmentState::get_many_at_once(std::span<SegmentRead> reads) noexcept {
   return how;
 }
 
+AtOnce SegmentState::copy_at_once(const SegmentRequest& request) noexcept {
+  DUNLIN_ONE_THREAD(&fabric);
+  const KnownSegment* const segment = known(request.key);
+  const bool is_plain = segment != nullptr && segment->is_plain() && !progress.was_stopped();
+  if (!is_plain || fault_of(request, *segment) != Status::ok) return {};
+  const AtOnce how = take_copy(*segment, {request.memory, request.bytes}, request.offset,
+                               UINT64_MAX, request.max_age_ns);
+  if (how.ended()) ++counters.gets;
+  return how;
+}
+
 [[gnu::always_inline]] inline SegmentOperation SegmentState::ended(
     AtOnce how, SegmentCall call, Key key, std::uint64_t offset, std::size_t bytes,
     std::uint64_t known_version) const noexcept {
@@ -258,9 +289,11 @@ AtOnce SegmentState::at_once(const SegmentRequest& request) noexcept {
   switch (request.call) {
     case SegmentCall::get:
       if (request.wanted_version != UINT64_MAX) return {};
+      if (request.max_age_ns != UINT64_MAX) return copy_at_once(request);
       return get_at_once(request.key, {request.memory, request.bytes}, request.offset,
                          request.known_version);
     case SegmentCall::put:
+      if (request.wanted_version != UINT64_MAX) return put_if_at_once(request);
       return put_at_once(request.key, {request.memory, request.bytes}, request.offset);
     case SegmentCall::lock:
       return lock_at_once(request.key, request.owner);

@@ -27,10 +27,12 @@ Asked::~Asked() {
 
 /// A message on a channel that the other side has not made would hold up all that follow it.
 Protocol<Status> SegmentState::ask(Rank member, SegmentMessage& message) {
-  DUNLIN_ASSERT(member < progress.size(), "SEG-4: founders alone have segments, and are asked");
-  co_await Until(
-      [&] { return gone(member) || refused[member] || fabric.connected(member, pool.id()); });
-  if (gone(member)) co_return Status::lost;
+  DUNLIN_ASSERT(member < progress.capacity(), "SEG-4: members alone have segments, and are asked");
+  co_await Until([&] {
+    return gone(member) || refused[member] || never_comes_in() ||
+           (is_announced && fabric.connected(member, pool.id()));
+  });
+  if (gone(member) || never_comes_in()) co_return Status::lost;
   if (refused[member]) co_return Status::refused;
   Asked question(*this, member, message);
   channel.send(member, message);
@@ -53,7 +55,7 @@ Status SegmentState::look(Key key, std::uint64_t owner) noexcept {
   if (segment != nullptr && segment->lost) return Status::lost;
   if (segment != nullptr)
     return !segment->closing || segment->is_locked_by(owner) ? Status::ok : Status::released;
-  if (key.home() >= progress.size()) return Status::unknown;
+  if (!has_come(key.home())) return Status::unknown;
   const auto& slots = known_at[key.home()];
   const bool released_here = key.slot() < slots.size() && slots[key.slot()] != nullptr &&
                              slots[key.slot()]->released >= key.generation();
@@ -64,24 +66,27 @@ Status SegmentState::look(Key key, std::uint64_t owner) noexcept {
 /// change meanwhile, all are asked again. A member that fails without an answer may have had the
 /// primary, and another its copy: nothing is lost before the members have agreed on it.
 Protocol<Status> SegmentState::resolve(Key key, std::uint64_t owner) {
-  if (key.home() >= progress.size() || key.generation() == 0) co_return Status::unknown;
+  if (!has_come(key.home()) || key.generation() == 0) co_return Status::unknown;
   std::uint32_t searched = 0;  // members that were asked in the home's place
   std::uint64_t generation = progress.generation();
   for (;;) {
     Rank member = key.home();
     if (gone(member)) {
-      co_await Until([&] { return !is_undecided(); });
+      co_await Until([&] { return !is_undecided() && (is_announced || never_comes_in()); });
       if (std::exchange(generation, progress.generation()) != progress.generation()) searched = 0;
       do {
-        if (++searched >= progress.size()) co_return Status::lost;
-        member = (key.home() + searched) % progress.size();
-      } while (gone(member) || refused[member]);
+        if (++searched >= progress.capacity()) co_return Status::lost;
+        member = (key.home() + searched) % progress.capacity();
+      } while (gone(member) || refused[member] || !is_here(member));
     }
     SegmentMessage message;
-    do {  // `busy`: it will take the segment over once it learns that it must
+    do {  // `busy`: it has the second copy, and takes the segment over once it learns that it must
+      const Rank primary = message.primary;
+      if (has_come(primary) && !gone(primary)) member = primary;
       message = {.type = Type::look_up, .key = key.value};
       const Status answered = co_await ask(member, message);
-      if (answered == Status::refused || answered == Status::no_memory) co_return answered;
+      if (answered == Status::refused || answered == Status::no_memory || never_comes_in())
+        co_return answered;
       if (answered != Status::ok) message.status = Status::unknown;
     } while (message.status == Status::busy);
     const Status status = look(key, owner);
@@ -97,7 +102,7 @@ Protocol<Status> SegmentState::resolve(Key key, std::uint64_t owner) {
 /// Some have failed as seen from here, but the members have not agreed yet: the consequences have
 /// to wait.
 bool SegmentState::is_undecided() const noexcept {
-  for (Rank rank = 0; rank < progress.size(); ++rank)
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
     if (fabric.failed(rank) && !withdrawn[rank] && progress.contains(rank)) return true;
   return false;
 }
@@ -106,7 +111,8 @@ bool SegmentState::is_undecided() const noexcept {
 
 Protocol<Outcome> SegmentState::allocate(SegmentRequest request, std::string name) {
   DUNLIN_ASSERT_ALWAYS(request.bytes > 0 && request.copies >= 1 && request.copies <= 2 &&
-                           name.size() <= kMaxSegmentNameBytes && request.place < progress.size(),
+                           name.size() <= kMaxSegmentNameBytes &&
+                           request.place < progress.capacity(),
                        "the caller has checked the place, and by fault_of() the rest");
   Transfer one(*this, request);
   SegmentMessage message{.type = Type::allocate,
@@ -168,7 +174,7 @@ Protocol<Outcome> SegmentState::find(SegmentRequest request, std::string name) {
 Protocol<Outcome> SegmentState::release(SegmentRequest request) {
   Transfer one(*this, request);
   const Key key = request.key;
-  if (key.home() >= progress.size() || key.generation() == 0) co_return one.ended(Status::unknown);
+  if (!has_come(key.home()) || key.generation() == 0) co_return one.ended(Status::unknown);
   if (known(key) == nullptr && gone(key.home())) {
     const Status found = co_await resolve(key, request.owner);
     if (found != Status::ok) co_return one.ended(found);

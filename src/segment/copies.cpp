@@ -24,9 +24,10 @@ Protocol<Status> SegmentState::make_copy(Key key, Allocating first) {
                 "SEG-13: the primary has one second copy made at a time");
   Copying& one = copying[key.value];
   Status status = Status::no_room;
-  for (std::uint32_t tried = 1; tried < progress.size() && status != Status::ok; ++tried) {
-    const Rank next = (fabric.rank() + tried) % progress.size();
-    if (gone(next)) continue;
+  const std::uint32_t ranks = progress.capacity();
+  for (std::uint32_t tried = 1; tried < ranks && status != Status::ok; ++tried) {
+    const Rank next = (fabric.rank() + tried) % ranks;
+    if (!is_here(next) || gone(next)) continue;
     status = co_await copy_to(next, key, one);
     if (progress.contains(next)) continue;
     status = Status::lost;  // also if it was complete: from the beginning, without it
@@ -54,8 +55,8 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
 
   one.backup_offset = message.backup_offset;
   one.pauses = true;
-  for (Rank rank = 0; rank < progress.size(); ++rank)
-    if (progress.contains(rank)) one.waiting_for.push_back(rank);
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    if (is_here(rank)) one.waiting_for.push_back(rank);
   DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
   SegmentMessage pause = describe(key, *holding(key));
   pause.type = Type::pause;
@@ -109,8 +110,8 @@ void SegmentState::end_copy(Key key, const Copying& one, Allocating first) {
 }
 
 void SegmentState::tell_all(const SegmentMessage& message) {
-  for (Rank rank = 0; rank < progress.size(); ++rank)
-    if (progress.contains(rank)) channel.send(rank, message);
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    if (is_here(rank)) channel.send(rank, message);
 }
 
 // --- the backup ----------------------------------------------------------------------------------
@@ -122,7 +123,7 @@ void SegmentState::make_backup(Rank from, const SegmentMessage& message) {
   const Rank home = Key{message.key}.home();
   const bool sound = message.bytes > 0 && message.bytes <= options.pool_bytes &&
                      message.versions <= kMaxKeptVersions && home != fabric.rank() &&
-                     home < progress.size() && !adopted.contains(message.key);
+                     home < progress.capacity() && !adopted.contains(message.key);
   if (!sound) return channel.send(from, reply);
   const auto offset =
       blocks.allocate(block_bytes(message.coherence, message.bytes, message.versions));
@@ -199,7 +200,7 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
 /// (SEG-4): a member that never heard of the pause has lost the segment before `no_copy` arrives.
 void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   KnownSegment* const segment = known(Key{message.key});
-  const bool sound = message.backup == kNobody || message.backup < progress.size();
+  const bool sound = message.backup == kNobody || message.backup < progress.capacity();
   if (!sound || (segment != nullptr && segment->copies < 2)) return;  // no member of ours says so
   if (segment != nullptr && segment->primary != from && !segment->lost &&
       progress.contains(segment->primary)) {

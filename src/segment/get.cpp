@@ -14,6 +14,13 @@ using remote::Until;
 
 namespace {
 
+/// The version that a get wants, if that is the newest; above it: there is none.
+std::uint64_t numbered(std::uint64_t wanted, std::uint64_t newest) noexcept {
+  if (wanted == UINT64_MAX) return newest;
+  const std::uint64_t before = kLatestVersion - wanted;
+  return before < kMaxKeptVersions ? newest - before : wanted;
+}
+
 /// So often a get without a lock may meet a put; then it takes the lock, to be sure to end.
 constexpr std::uint8_t kTornGets = 8;
 
@@ -134,13 +141,17 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   }
   if (status != Status::ok) co_return one.ended(status);
   KnownSegment& segment = *one.segment;
-  const AtOnce copied =
-      take_copy(segment, {request.memory, request.bytes}, request.offset, request.known_version);
-  if (copied.ended()) co_return one.ended(copied);
+  if (!one.locked) {  // what is read under the lock is to be changed
+    const AtOnce copied = take_copy(segment, {request.memory, request.bytes}, request.offset,
+                                    request.known_version, request.max_age_ns);
+    if (copied.ended()) co_return one.ended(copied);
+  }
 
   const bool excludes =
       segment.coherence == Coherence::read || segment.coherence == Coherence::strict;
   const bool is_delta = segment.is_delta();
+  const bool keeps = request.bytes == segment.bytes &&
+                     (segment.coherence == Coherence::temporal || request.max_age_ns != UINT64_MAX);
   std::uint8_t torn = 0;
   std::uint64_t first = 0;  // the version's word before the data is read
   bool has_first = false;
@@ -180,7 +191,7 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
       if (segment.versioned()) one.outcome.version = newest;
       one.outcome.unchanged = newest == request.known_version;
       if (one.outcome.unchanged) co_return one.ended(Status::ok);
-      version = request.wanted_version == UINT64_MAX ? newest : request.wanted_version;
+      version = numbered(request.wanted_version, newest);
       if (version > newest || (is_delta && newest - version >= segment.versions))
         co_return one.ended(Status::not_kept);
       if (segment.versioned()) one.outcome.version = version;
@@ -188,16 +199,15 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
 
     DUNLIN_ASSERT(segment.key == request.key && fault_of(request, segment) == Status::ok,
                   "SEG-1: a segment that is used stays the one it was");
-    const std::uint64_t posted_at_ns =
-        segment.coherence == Coherence::temporal ? fabric.now_ns() : 0;
+    const std::uint64_t posted_at_ns = keeps ? fabric.now_ns() : 0;
     status =
         judge(one, co_await read(one, segment.data_at(segment.offset, version) + request.offset,
                                  request.memory, request.bytes));
     if (status == kMoved) continue;
     if (status != Status::ok) co_return one.ended(status);
 
+    std::uint64_t again = first;
     if (segment.versioned() && !one.locked) {
-      std::uint64_t again = 0;
       status = judge(one, co_await read_word(one, again));
       if (status == kMoved) continue;
       if (status != Status::ok) co_return one.ended(status);
@@ -213,7 +223,7 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
         continue;
       }
     }
-    if (segment.coherence == Coherence::temporal && request.bytes == segment.bytes) {
+    if (keeps && again == first) {  // it was the latest version when its read was posted
       segment.copy.assign(request.memory, request.memory + request.bytes);
       segment.copy_version = version;
       segment.copied_at_ns = posted_at_ns;
@@ -222,14 +232,19 @@ Protocol<Outcome> SegmentState::get(SegmentRequest request) {
   }
 }
 
-// --- temporal: the copy --------------------------------------------------------------------------
+// --- the copy ------------------------------------------------------------------------------------
 
 AtOnce SegmentState::take_copy(const KnownSegment& segment, std::span<std::byte> to,
-                               std::uint64_t offset, std::uint64_t known_version) const noexcept {
-  if (segment.coherence != Coherence::temporal || segment.copy.empty()) return {};
+                               std::uint64_t offset, std::uint64_t known_version,
+                               std::uint64_t max_age_ns) const noexcept {
+  const bool has_own_bound = max_age_ns != UINT64_MAX;
+  if (segment.copy.empty() || (!has_own_bound && segment.coherence != Coherence::temporal))
+    return {};
+  if (segment.copy_version < segment.own_version) return {};
   DUNLIN_ASSERT(segment.copy.size() == segment.bytes && segment.copied_at_ns <= fabric.now_ns(),
                 "SEG-10: a get of the whole has made the copy");
-  if (fabric.now_ns() - segment.copied_at_ns > segment.stale_ns) return {};
+  const std::uint64_t bound_ns = has_own_bound ? max_age_ns : segment.stale_ns;
+  if (fabric.now_ns() - segment.copied_at_ns > bound_ns) return {};
   if (segment.copy_version != known_version)
     std::memcpy(to.data(), segment.copy.data() + offset, to.size());
   return {.version = segment.copy_version, .status = Status::ok};

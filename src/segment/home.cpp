@@ -26,7 +26,7 @@ void zero(std::span<std::byte> memory) noexcept {
 void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
   SegmentMessage message{};
   if (!remote::parse(bytes, message)) return;
-  DUNLIN_ASSERT(from < progress.size(), "SEG-4: founders alone have segments, and ask");
+  DUNLIN_ASSERT(from < progress.capacity(), "SEG-4: members alone have segments, and ask");
   const Key key{message.key};
   switch (message.type) {
     case Type::allocate:
@@ -36,6 +36,12 @@ void SegmentState::handle(Rank from, std::span<const std::byte> bytes) {
     case Type::look_up: {
       const Status status = look_up(key);
       HeldSegment* const segment = status == Status::ok ? holding(key) : nullptr;
+      if (status == Status::busy)
+        return channel.send(from, SegmentMessage{.type = Type::answer,
+                                                 .status = status,
+                                                 .id = message.id,
+                                                 .key = key.value,
+                                                 .primary = backups.at(key.value).primary});
       if (segment == nullptr) return answer(from, message, status, key);
       if (std::find(segment->known_by.begin(), segment->known_by.end(), from) ==
           segment->known_by.end())
@@ -155,7 +161,7 @@ HeldSegment* SegmentState::holding(Key key) noexcept {
   return segment.taken && segment.generation == key.generation() ? &segment : nullptr;
 }
 
-/// `busy`: this process may be about to take the segment over.
+/// `busy`: this process has the second copy, and may be about to take the segment over.
 Status SegmentState::look_up(Key key) const noexcept {
   if (key.generation() == 0) return Status::unknown;
   if (key.home() != fabric.rank()) {
@@ -192,7 +198,8 @@ void SegmentState::invalidate(Key key, HeldSegment& segment) {
                        "SEG-1: members drop what is released, and no second copy is under way");
   if (segment.copies > 1) {
     segment.known_by.clear();
-    for (Rank rank = 0; rank < progress.size(); ++rank) segment.known_by.push_back(rank);
+    for (Rank rank = 0; rank < progress.capacity(); ++rank)
+      if (locks.takes_part(rank)) segment.known_by.push_back(rank);
   }
   for (const Rank rank : segment.known_by) {
     if (!progress.contains(rank)) must_prune = true;
@@ -293,7 +300,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
                            message.offset % kCacheLineBytes == 0 &&
                            message.versions <= kMaxKeptVersions &&
                            message.backup_offset % kCacheLineBytes == 0 &&
-                           (message.backup == kNobody || message.backup < progress.size());
+                           (message.backup == kNobody || message.backup < progress.capacity());
   if (is_known || !is_possible) return;  // no member of ours has sent this
   segment.key = key;
   segment.coherence = message.coherence;
@@ -339,21 +346,29 @@ Rank SegmentState::directory_of(const std::string& name) const noexcept {
 }
 
 Rank SegmentState::next_in_turn() noexcept {
-  for (Rank tries = 0; tries < progress.size(); ++tries) {
-    turn = (turn + 1) % progress.size();
-    if (!gone(turn)) break;
+  for (Rank tries = 0; tries < progress.capacity(); ++tries) {
+    turn = (turn + 1) % progress.capacity();
+    if (is_here(turn) && !gone(turn)) break;
   }
-  DUNLIN_ASSERT(turn < progress.size(), "SEG-4: founders alone have segments");
   return turn;
 }
 
+bool SegmentState::has_come(Rank rank) const noexcept {
+  return rank < progress.capacity() && (progress.contains(rank) || progress.is_gone(rank));
+}
+
+bool SegmentState::is_here(Rank rank) const noexcept {
+  return locks.takes_part(rank) && progress.contains(rank);
+}
+
 bool SegmentState::gone(Rank rank) const noexcept {
-  return rank >= progress.size() || fabric.failed(rank) || withdrawn[rank] ||
+  return rank >= progress.capacity() || fabric.failed(rank) || withdrawn[rank] ||
          !progress.contains(rank);
 }
 
 std::size_t SegmentState::poll_part() {
   std::size_t done = channel.poll();
+  if (!is_announced && locks.takes_part(fabric.rank())) announce();
   if (must_prune) prune();
   if (!closing.empty()) done += drop_what_closes();
   if (!pausing.empty()) done += answer_pauses();

@@ -24,7 +24,8 @@ struct SegmentRequest {
   std::size_t bytes = 0;
   std::uint64_t offset = 0;
   std::uint64_t known_version = UINT64_MAX;
-  std::uint64_t wanted_version = UINT64_MAX;  // for delta
+  std::uint64_t wanted_version = UINT64_MAX;  // get: of delta; put: the one that it replaces
+  std::uint64_t max_age_ns = UINT64_MAX;      // get: of a copy; UINT64_MAX: as the segment says
   std::uint64_t owner = 0;                    // for locks: 0: this process; else an attached one
   // For allocate.
   Coherence coherence = Coherence::null;

@@ -46,9 +46,20 @@ Protocol<Outcome> SegmentState::put(SegmentRequest request) {
   one.changing = false;
   if (one.lock.valid()) locks.set_recovered(one.lock, false);
   segment.lock_odd = segment.unsettled = false;
-  segment.copy.clear();
+  segment.own_version = one.outcome.version;
   co_return one.ended(Status::ok);
 }
+
+namespace {
+
+/// Why a put that names a version cannot be, if the version's word is this before it.
+Status fault_of(const SegmentRequest& request, std::uint64_t word) noexcept {
+  if (request.wanted_version == UINT64_MAX) return Status::ok;
+  if (word % 2 != 0) return Status::half_written;
+  return word / 2 == request.wanted_version ? Status::ok : Status::changed;
+}
+
+}  // namespace
 
 Protocol<Status> SegmentState::change(Transfer& one) {
   KnownSegment& segment = *one.segment;
@@ -60,13 +71,15 @@ Protocol<Status> SegmentState::change(Transfer& one) {
 
   // An odd word says that a put was cut off, this one or another.
   std::uint64_t word = 0, data_version = 0;
-  if (one.odd || delta) {
+  if (one.odd || delta || request.wanted_version != UINT64_MAX) {
     status = judge(one, co_await read_word_in_order(one, word));
     if (status != Status::ok) co_return status;
     one.outcome.version = word / 2;
     if (one.final_word != 0 && word == one.final_word) co_return Status::ok;  // before it moved
     const bool own = one.final_word != 0 && word + 1 == one.final_word;
     one.odd = !delta && word % 2 != 0;
+    if (one.final_word == 0) status = fault_of(request, word);
+    if (status != Status::ok) co_return status;
     if (one.odd && !whole && !own && (one.lock.valid() || segment.copies > 1))
       co_return Status::half_written;
     if (delta) {

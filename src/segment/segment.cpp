@@ -22,8 +22,9 @@ std::string key_text(const SegmentPort& port, Key key) {
 
 /// The options that all members give alike.
 std::string layout_of(const SpaceOptions& options, const remote::Progress& progress) {
-  return "segments 1\nfounders " + std::to_string(progress.size()) + "\nchannel " +
-         std::to_string(options.channel) + "\nlock_channel " + std::to_string(options.lock_channel);
+  return "segments 1\nfounders " + std::to_string(progress.size()) + "\nranks " +
+         std::to_string(progress.capacity()) + "\nchannel " + std::to_string(options.channel) +
+         "\nlock_channel " + std::to_string(options.lock_channel);
 }
 
 void check(const SpaceOptions& options, const remote::Progress& progress) {
@@ -73,11 +74,13 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
                        .own_words = pool.memory(),
                        .channel = options.lock_channel}),
       blocks(options.pool_bytes),
-      channel(progress, options.channel,
-              [this](Rank from, std::span<const std::byte> message) { handle(from, message); }),
-      withdrawn(progress.size()),
-      refused(progress.size()),
-      known_at(progress.size()),
+      channel(
+          progress, options.channel,
+          [this](Rank from, std::span<const std::byte> message) { handle(from, message); },
+          progress.capacity()),
+      withdrawn(progress.capacity()),
+      refused(progress.capacity()),
+      known_at(progress.capacity()),
       turn(fabric.rank()) {
   DUNLIN_ASSERT_ALWAYS(blocks.use().bytes <= pool.memory().size(), "REM-6: blocks lie in the pool");
   subscription = fabric.subscribe([this](const Event& event) {
@@ -87,8 +90,20 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
     refused[event.peer] = true;
     refusal = "segment space '" + options.name + "': " + std::string(event.text);
   });
-  fabric.announce(pool);
+  if (locks.takes_part(fabric.rank())) announce();
   progress.add(*this);
+}
+
+void SegmentState::announce() {
+  fabric.announce(pool);
+  is_announced = true;
+}
+
+bool SegmentState::never_comes_in() const noexcept {
+  if (is_announced) return false;
+  for (Rank rank = 0; rank < progress.size(); ++rank)
+    if (progress.contains(rank)) return false;
+  return true;
 }
 
 SegmentState::~SegmentState() {
@@ -196,15 +211,29 @@ SegmentOperation SegmentSpace::get_if_changed(Key key, std::span<std::byte> to, 
   return port_->begin_get_if_changed(key, to, known, offset);
 }
 
+SegmentOperation SegmentSpace::get_no_older(Key key, std::span<std::byte> to, std::uint64_t age_ns,
+                                            std::uint64_t offset) {
+  SegmentRequest request = get_of(key, to, offset);
+  request.max_age_ns = std::min(age_ns, UINT64_MAX - 1);
+  return port_->begin(request, {}, remote::kForever);
+}
+
 SegmentOperation SegmentSpace::get_version(Key key, std::span<std::byte> to, std::uint64_t version,
                                            std::uint64_t offset) {
   SegmentRequest request = get_of(key, to, offset);
-  request.wanted_version = version;
+  request.wanted_version = std::min(version, kLatestVersion);
   return port_->begin(request, {}, remote::kForever);
 }
 
 SegmentOperation SegmentSpace::put(Key key, std::span<const std::byte> from, std::uint64_t offset) {
   return port_->begin_put(key, from, offset);
+}
+
+SegmentOperation SegmentSpace::put_if_version(Key key, std::span<const std::byte> from,
+                                              std::uint64_t expected, std::uint64_t offset) {
+  SegmentRequest request = put_of(key, from, offset);
+  request.wanted_version = std::min(expected, kLatestVersion);
+  return port_->begin(request, {}, remote::kForever);
 }
 
 /// More follows as long as the next one has the same home.

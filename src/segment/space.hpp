@@ -73,6 +73,7 @@ struct SegmentMessage {
   bool is_paused = false;
   Rank backup = UINT32_MAX;
   std::uint64_t backup_offset = 0;
+  Rank primary = UINT32_MAX;  // of a second copy that was looked up
   std::array<char, kMaxSegmentNameBytes> name{};
 
   void set_name(const std::string& text) noexcept {
@@ -163,8 +164,9 @@ struct KnownSegment {
   std::uint64_t lock_owner = 0;    // the owner: Request::owner
   Transfer* turn = nullptr;        // the get or put whose turn it is under the lock
   std::uint64_t seen_version = 0;  // delta: the latest that was read
+  std::uint64_t own_version = 0;   // that this process put last: no older copy is taken
   std::vector<std::byte> merged;   // delta: a version with a range put into it
-  // temporal: the copy of the whole
+  // temporal, or left by get_no_older(): the copy of the whole
   std::vector<std::byte> copy;
   std::uint64_t copy_version = 0;
   std::uint64_t copied_at_ns = 0;
@@ -208,10 +210,11 @@ struct KnownSegment {
   if (!KnownSegment::lie_alike(request.memory, request.offset)) return remote::Status::misaligned;
   const bool has_versions = segment.coherence == Coherence::version ||
                             segment.coherence == Coherence::temporal || segment.is_delta();
-  if ((request.known_version != UINT64_MAX && !has_versions) ||
-      (request.wanted_version != UINT64_MAX && !segment.is_delta()))
-    return remote::Status::not_allowed;
-  return remote::Status::ok;
+  const bool keeps_version = request.call == SegmentCall::put ? has_versions : segment.is_delta();
+  const bool is_allowed = (request.known_version == UINT64_MAX || has_versions) &&
+                          (request.wanted_version == UINT64_MAX || keeps_version) &&
+                          (request.max_age_ns == UINT64_MAX || segment.versioned());
+  return is_allowed ? remote::Status::ok : remote::Status::not_allowed;
 }
 
 struct SegmentState;
@@ -304,9 +307,15 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// A get that excludes puts, or reads a version.
   [[nodiscard]] AtOnce get_whole(KnownSegment& segment, std::span<std::byte> to,
                                  std::uint64_t offset, std::uint64_t known_version) noexcept;
+  /// A get that its own bound on the age lets take the copy.
+  [[nodiscard]] AtOnce copy_at_once(const SegmentRequest& request) noexcept;
   /// A put under the lock.
   [[nodiscard]] AtOnce put_whole(KnownSegment& segment, std::span<const std::byte> from,
                                  std::uint64_t offset) noexcept;
+  /// The same, if the version is `expected`; UINT64_MAX: whatever it is.
+  [[nodiscard]] AtOnce put_locked(KnownSegment& segment, std::span<const std::byte> from,
+                                  std::uint64_t offset, std::uint64_t expected) noexcept;
+  [[nodiscard]] AtOnce put_if_at_once(const SegmentRequest& request) noexcept;
   [[nodiscard]] SegmentOperation ended(AtOnce how, SegmentCall call, Key key,
                                        std::uint64_t offset = 0, std::size_t bytes = 0,
                                        std::uint64_t known_version = UINT64_MAX) const noexcept;
@@ -321,9 +330,10 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// The status of a step of the attempt: `moved` if it must begin anew.
   [[nodiscard]] remote::Status judge(Transfer& one, remote::Status status) const noexcept;
   [[nodiscard]] bool has_place(KnownSegment& segment) const noexcept;
-  /// A get under temporal coherence that the copy answers, if it is young enough.
+  /// A get that the copy answers, if it is young enough.
   [[nodiscard]] AtOnce take_copy(const KnownSegment& segment, std::span<std::byte> to,
-                                 std::uint64_t offset, std::uint64_t known_version) const noexcept;
+                                 std::uint64_t offset, std::uint64_t known_version,
+                                 std::uint64_t max_age_ns) const noexcept;
 
   // --- locks: lock.cpp ---------------------------------------------------------------------------
   remote::Protocol<Outcome> lock(SegmentRequest request);
@@ -407,6 +417,15 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] Rank directory_of(const std::string& name) const noexcept;
   [[nodiscard]] Rank next_in_turn() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept;
+  /// Whether that rank is a member's, or was.
+  [[nodiscard]] bool has_come(Rank rank) const noexcept;
+  /// Whether that member has a part in this space, as all agree.
+  [[nodiscard]] bool is_here(Rank rank) const noexcept;
+  /// Lets the others reach the pool. A member that came later has no segment, and asks for none,
+  /// before it takes part in the locks.
+  void announce();
+  /// Whether the founders, who let later members in, are gone before they have let this one in.
+  [[nodiscard]] bool never_comes_in() const noexcept;
 
   // --- second copies: copies.cpp -----------------------------------------------------------------
   void handle_copies(Rank from, const SegmentMessage& message);
@@ -427,7 +446,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   // --- SegmentPort: segment.cpp ------------------------------------------------------------------
   [[nodiscard]] remote::Progress& its_progress() const noexcept override { return progress; }
   [[nodiscard]] const std::string& space_name() const noexcept override { return options.name; }
-  [[nodiscard]] std::uint32_t members() const noexcept override { return progress.size(); }
+  [[nodiscard]] std::uint32_t members() const noexcept override { return progress.capacity(); }
   [[nodiscard]] Rank place_of(Placement placement) noexcept override;
   [[nodiscard]] std::string text_of(Rank rank) const override;
   [[nodiscard]] remote::PoolUse use() const noexcept override { return blocks.use(); }
@@ -466,6 +485,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   std::vector<std::vector<std::unique_ptr<KnownSegment>>> known_at;  // by home, then slot
   static constexpr std::size_t kLatelyUsed = 64;
   std::array<KnownSegment*, kLatelyUsed> lately_used{};  // by slot and home; of known_at
+  bool is_announced = false;                             // the pool
   bool must_copy = false;                                // there was no memory for it
   bool must_prune = false;                               // of the held
   std::vector<std::pair<Rank, Key>> closing;             // to be dropped here, as that member says

@@ -158,6 +158,19 @@ TEST(Daemon, VersionsComeThrough) {
             Status::not_kept);
   const Outcome same = client->get_if_changed(key, bytes_of(value), 6).outcome(kPatienceNs);
   EXPECT_TRUE(same.ok() && same.unchanged && same.version == 6);
+  EXPECT_EQ(
+      client->get_version(key, bytes_of(value), kLatestVersion - 1).outcome(kPatienceNs).version,
+      5U);
+  EXPECT_EQ(value, 5U);
+  value = 7;
+  const Outcome lost = client->put_if_version(key, bytes_of(value), 5).outcome(kPatienceNs);
+  EXPECT_TRUE(lost.status == Status::changed && lost.version == 6) << lost.describe();
+  EXPECT_EQ(client->put_if_version(key, bytes_of(value), 6).outcome(kPatienceNs).version, 7U);
+  constexpr std::uint64_t kHourNs = 3'600'000'000'000;
+  EXPECT_EQ(client->get_no_older(key, bytes_of(value), kHourNs).outcome(kPatienceNs).version, 7U);
+  EXPECT_EQ(put(*daemon.attach(), key, 8), Status::ok);
+  EXPECT_EQ(client->get_no_older(key, bytes_of(value), kHourNs).outcome(kPatienceNs).version, 8U)
+      << "both clients are of one process of the group";
 }
 
 TEST(Daemon, ALockExcludesOtherClientsToo) {

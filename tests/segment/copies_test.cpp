@@ -65,6 +65,23 @@ TEST(SegmentCopies, WhatWasPutOutlivesItsHomeAndThenItsSecondHome) {
   }
 }
 
+/// The search for a segment whose home is gone begins at the member behind that.
+TEST(SegmentCopies, AMemberThatFindsTheSecondCopyIsToldOfTheFirst) {
+  Replicated spaces(4, 1024);
+  std::vector<Key> fillers;
+  for (const Rank rank : {2U, 3U})
+    fillers.push_back(spaces.make(0, {.bytes = 900, .placement = {rank}}));
+  SegmentSpec spec = spec_of(Coherence::write);
+  spec.placement = {1};
+  const Key key = spaces.make(0, spec);
+  EXPECT_EQ(spaces.put(0, key, 7), Status::ok);
+  EXPECT_GT(spaces.used(0), 0U) << "the second copy, as no other member has room";
+  EXPECT_TRUE(spaces.end_of(spaces[0].release(fillers[0])).ok());
+  spaces.world.crash(1);
+  EXPECT_TRUE(spaces.until([&] { return spaces.used(2) > 0; }));
+  EXPECT_EQ(spaces.get(3, key), 7U);
+}
+
 TEST(SegmentCopies, ASecondCopyThatDiesIsMadeAnew) {
   Replicated spaces(4);
   const Key key = spaces.make(2, spec_of(Coherence::strict));

@@ -14,11 +14,10 @@ namespace dunlin {
 namespace {
 
 using remote::Status;
+using test::kPatienceNs;
 using test::Parent;
 using test::Process;
 using test::SpaceMember;
-
-constexpr std::uint64_t kPatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
 
 struct SegmentDeath : test::OnSpacesOfProcesses {};
 DUNLIN_RUN_ON(test::backends(), SegmentDeath);

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "segment/spaces.hpp"
+#include "segment/growing_spaces.hpp"
 #include "support/errors.hpp"
 
 /// Delta coherence on every fabric: versions are kept, and no get waits for a writer.
@@ -45,6 +45,27 @@ TEST_P(DeltaLitmus, TheLastVersionsCanBeGotByNumber) {
     }
   }
   EXPECT_EQ(spaces->get(1, key), 110U);
+}
+
+TEST_P(DeltaLitmus, VersionsAreCountedFromTheLatest) {
+  start(2);
+  const Key key = make(8, 3);
+  std::uint64_t value = 0;
+  for (std::uint64_t version = 0; version <= 5; ++version) {
+    if (version > 0) {
+      EXPECT_EQ(spaces->put(0, key, 100 + version), Status::ok);
+    }
+    for (std::uint64_t before = 0; before <= 4; ++before) {
+      const Outcome got = get_version(1, key, kLatestVersion - before, value);
+      if (before > version || before >= 3) {
+        EXPECT_EQ(got.status, Status::not_kept) << before << " before " << version;
+      } else {
+        EXPECT_EQ(got.status, Status::ok) << before << " before " << version;
+        EXPECT_EQ(got.version, version - before);
+        EXPECT_EQ(value, before == version ? 0 : 100 + version - before);
+      }
+    }
+  }
 }
 
 TEST_P(DeltaLitmus, AGetDoesNotWaitForWhoHoldsTheLock) {

@@ -2,7 +2,7 @@
 #include <memory>
 #include <vector>
 
-#include "segment/spaces.hpp"
+#include "segment/growing_spaces.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "segment/spaces.hpp"
+#include "segment/growing_spaces.hpp"
 #include "support/errors.hpp"
 
 namespace dunlin {
@@ -13,11 +13,22 @@ using remote::Status;
 using test::contains;
 using test::what_is_thrown_by;
 
-struct Space : test::OnSpaces {};
+struct Space : test::OnSpaces {
+  Key two_words(Coherence coherence) {
+    return spaces->make(0, {.bytes = 16,
+                            .coherence = coherence,
+                            .placement = {1},
+                            .versions = coherence == Coherence::delta ? 2U : 0U});
+  }
+};
 DUNLIN_RUN_ON(test::space_backends(), Space);
 
 constexpr std::array kAll{Coherence::null,   Coherence::read,    Coherence::write,
                           Coherence::strict, Coherence::version, Coherence::temporal};
+
+constexpr std::array kEvery{Coherence::null,   Coherence::read,    Coherence::write,
+                            Coherence::strict, Coherence::version, Coherence::temporal,
+                            Coherence::delta};
 
 TEST_P(Space, WhatOneMemberPutsAnotherGetsUnderEachCoherence) {
   start(3);
@@ -256,6 +267,131 @@ TEST_P(Space, AVersionIsTransferredOnlyIfItIsNew) {
   const Outcome next = spaces->end_of(at(0).get_if_changed(key, bytes_of(seen), first.version));
   EXPECT_FALSE(next.unchanged);
   EXPECT_EQ(seen, 8U);
+}
+
+/// SEG-10, with a bound of the call's own.
+TEST_P(Space, ACopyIsTakenIfItIsNoOlderThanTheCallSays) {
+  constexpr std::uint64_t kHourNs = 3'600'000'000'000;
+  start(2);
+  for (const Coherence coherence : kEvery) {
+    const Key key = two_words(coherence);
+    std::array<std::uint64_t, 2> whole{};
+    const auto get = [&](std::uint64_t age_ns) {
+      return spaces->end_of(at(0).get_no_older(key, bytes_of(whole), age_ns));
+    };
+    const auto put = [&](Rank by, std::uint64_t value) {
+      whole.fill(value);
+      EXPECT_TRUE(spaces->end_of(at(by).put(key, bytes_of(whole))).ok());
+      whole.fill(0);
+    };
+    if (coherence == Coherence::null || coherence == Coherence::read ||
+        coherence == Coherence::strict) {
+      EXPECT_EQ(get(kHourNs).status, Status::not_allowed) << name_of(coherence);
+      continue;
+    }
+    put(1, 1);
+    EXPECT_EQ(get(kHourNs).version, 1U) << name_of(coherence);
+    put(1, 2);
+    EXPECT_EQ(get(kHourNs).version, 1U) << name_of(coherence);
+    EXPECT_EQ(whole[1], 1U);
+    std::uint64_t one = 0;
+    EXPECT_TRUE(spaces->end_of(at(0).get_no_older(key, bytes_of(one), kHourNs, 8)).ok());
+    EXPECT_EQ(one, 1U) << "of a range";
+    EXPECT_EQ(spaces->get(0, key), 2U) << name_of(coherence);
+    EXPECT_EQ(get(0).version, 2U) << name_of(coherence);
+    put(1, 3);
+    EXPECT_EQ(get(kHourNs).version, 2U) << name_of(coherence) << ": the copy is the last one read";
+    put(0, 4);
+    EXPECT_EQ(get(kHourNs).version, 4U) << name_of(coherence) << ": a put drops the copy";
+    EXPECT_EQ(whole[0], 4U);
+  }
+}
+
+TEST_P(Space, AGetUnderTheLockTakesNoCopy) {
+  start(2);
+  const Key key = spaces->make(0, {.bytes = 8,
+                                   .coherence = Coherence::temporal,
+                                   .placement = {1},
+                                   .stale_ns = 3'600'000'000'000});
+  EXPECT_EQ(spaces->get(0, key), 0U);
+  EXPECT_EQ(spaces->put(1, key, 1), Status::ok);
+  EXPECT_EQ(spaces->get(0, key), 0U);
+  ASSERT_TRUE(spaces->end_of(at(0).lock(key)).ok());
+  EXPECT_EQ(spaces->get(0, key), 1U);
+  EXPECT_EQ(at(0).unlock(key).status(), Status::ok);
+}
+
+/// SEG-14 promises what this test checks.
+TEST_P(Space, APutThatNamesAVersionReplacesThatOne) {
+  start(2);
+  for (const Coherence coherence : kEvery) {
+    const Key key = two_words(coherence);
+    const auto put_if = [&](Rank by, std::uint64_t value, std::uint64_t expected,
+                            std::uint64_t offset = 0) {
+      std::array<std::uint64_t, 2> words{value, value};
+      return spaces->end_of(at(by).put_if_version(key, bytes_of(words).first(offset == 0 ? 16 : 8),
+                                                  expected, offset));
+    };
+    if (coherence != Coherence::version && coherence != Coherence::temporal &&
+        coherence != Coherence::delta) {
+      EXPECT_EQ(put_if(0, 1, 0).status, Status::not_allowed) << name_of(coherence);
+      continue;
+    }
+    for (const Rank by : {0U, 1U}) {
+      const std::uint64_t before = 3 * by;
+      EXPECT_EQ(put_if(by, before + 1, before).version, before + 1) << name_of(coherence);
+      for (const std::uint64_t other : {before, before + 2, UINT64_MAX}) {
+        const Outcome lost = put_if(by, 99, other);
+        EXPECT_EQ(lost.status, Status::changed) << name_of(coherence) << other;
+        EXPECT_EQ(lost.version, before + 1) << name_of(coherence);
+      }
+      EXPECT_EQ(spaces->get(1 - by, key), before + 1);
+      EXPECT_EQ(put_if(by, before + 2, before + 1, 8).version, before + 2) << "of a range";
+      EXPECT_EQ(spaces->get(by, key), before + 1);
+      ASSERT_TRUE(spaces->end_of(at(by).lock(key)).ok());
+      EXPECT_EQ(put_if(by, 99, before).status, Status::changed) << "under the lock";
+      EXPECT_EQ(put_if(by, before + 3, before + 2).version, before + 3) << "under the lock";
+      EXPECT_EQ(at(by).unlock(key).status(), Status::ok);
+    }
+  }
+}
+
+/// All members add to one counter, without locks of their own.
+TEST_P(Space, NoAdditionToTheVersionThatWasGotIsLost) {
+  constexpr std::uint64_t kEach = 30;
+  start(4);
+  const Key key = spaces->make(0, {.bytes = 8, .coherence = Coherence::version, .placement = {1}});
+  struct Program {
+    std::uint64_t value = 0, left = kEach;
+    bool has_got = false;
+    SegmentOperation step;
+  };
+  std::array<Program, 4> programs;
+  std::uint64_t lost = 0;
+  EXPECT_TRUE(spaces->until([&] {
+    bool all = true;
+    for (Rank rank = 0; rank < programs.size(); ++rank) {
+      Program& one = programs.at(rank);
+      if (one.left == 0) continue;
+      if (one.step.begun() && !one.step.finished()) {
+        all = false;
+        continue;
+      }
+      if (one.has_got) {
+        const std::uint64_t got = one.step.result().version;
+        ++one.value;
+        one.step = at(rank).put_if_version(key, bytes_of(one.value), got);
+      } else {
+        if (one.step.begun() && one.step.ok()) --one.left;
+        lost += one.step.begun() && one.step.status() == Status::changed ? 1 : 0;
+        if (one.left > 0) one.step = at(rank).get(key, bytes_of(one.value));
+      }
+      one.has_got = !one.has_got && one.left > 0;
+      all = all && one.left == 0;
+    }
+    return all;
+  }));
+  EXPECT_EQ(spaces->get(2, key), 4 * kEach) << lost << " lost";
 }
 
 /// SEG-10 promises what this test checks.

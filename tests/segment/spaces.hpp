@@ -18,6 +18,8 @@
 /// Members of one space, all polled by the test's own thread, on whatever fabric.
 namespace dunlin::test {
 
+inline constexpr std::uint64_t kPatienceNs = std::uint64_t{kPatienceMs} * 1'000'000;
+
 /// An operation that outlives the call: it cannot be moved to where it is kept.
 template <class Call>
 std::unique_ptr<SegmentOperation> begin(const Call& call) {
@@ -49,8 +51,6 @@ class Spaces : public Cluster<SegmentSpace, SpaceOptions> {
 };
 
 using SpaceBackend = ClusterBackend<Spaces>;
-
-inline std::vector<SpaceBackend> space_backends() { return cluster_backends<Spaces>(); }
 
 /// A member of three processes that share spaces.
 struct SpaceMember {

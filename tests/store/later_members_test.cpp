@@ -146,10 +146,6 @@ TEST(StoreLaterMembers, MustHaveBeenExpected) {
   EXPECT_TRUE(contains(thrown_with(kFounders), "at most 3 are expected"));
   EXPECT_TRUE(contains(thrown_with(kFounders - 1), "most is 2, and must be 3"));
   EXPECT_TRUE(contains(thrown_with(kMaxMembers + 1), "kMaxMembers"));
-  GroupMembers alone(*late, kMost);
-  remote::Progress progress(late->fabric(), alone);
-  EXPECT_TRUE(contains(what_is_thrown_by([&] { const SegmentSpace space(progress, {}); }),
-                       "came later than the 3 founders"));
 }
 
 /// A founder that does not know of a later member would give the locks away that it holds.

@@ -195,9 +195,9 @@ class Progress {
   [[nodiscard]] Waits waits() const;
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
-  /// The number of founders of the membership, which have the first ranks: a layer's memory and
-  /// duties are spread over these. Members that came later are clients of a Store, and have no part
-  /// in the other layers.
+  /// The number of founders of the membership, which have the first ranks: duties that never move
+  /// are spread over these. Members that came later take part in a Store and in a SegmentSpace, and
+  /// have no part in containers.
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// The number of ranks that can ever be members.
   [[nodiscard]] std::uint32_t capacity() const noexcept {

@@ -105,6 +105,9 @@ class Locks final : public Part {
   }
   /// Whether locks are not handed over, because the members agree on the members of each queue.
   [[nodiscard]] bool repairing() const noexcept;
+  /// Whether this process knows that the member has a part in these locks (REM-18). A founder has;
+  /// one that came later has once the others have admitted it, and its calls wait for that.
+  [[nodiscard]] bool takes_part(Rank rank) const noexcept;
 
   std::size_t poll_part() override;
   void members_changed() override;

@@ -30,6 +30,9 @@ struct Key {
   friend bool operator==(Key, Key) = default;
 };
 
+/// For get_version(): the latest version; `kLatestVersion - n` is the one of n puts before.
+inline constexpr std::uint64_t kLatestVersion = UINT64_MAX - 1;
+
 /// The promises of a segment's gets and puts; docs/segment.md has a table to choose from.
 enum class Coherence : std::uint8_t {
   null,      // words are not torn
@@ -60,7 +63,7 @@ struct SegmentSpec {
   Coherence coherence = Coherence::strict;
   Placement placement = {};
   std::string name = {};       // unique in the space, for find(); empty: no name
-  std::uint64_t stale_ns = 0;  // temporal only
+  std::uint64_t stale_ns = 0;  // temporal only: how old a copy may be, unless a get says it
   std::uint32_t versions = 0;  // delta only: how many versions are kept; at least 1
   std::uint32_t copies = 1;    // 2: no put that has ended is lost if one member dies
 };
