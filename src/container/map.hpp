@@ -103,6 +103,7 @@ struct Probe {
   std::uint32_t slot = 0;
   std::uint32_t probed = 0;           // slots of the table that belong to other keys
   std::optional<std::uint64_t> word;  // the slot's, if the call knows it without a look
+  std::uint64_t half = 0;             // the slot's, if the last look has found it half written
   bool is_offered = false;            // by the home (CON-M5)
   bool is_keys = false;               // the slot is the key's and stays so (CON-K3)
   std::uint32_t restarts = 0;

@@ -67,10 +67,12 @@ void Probe::enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t ha
   level = its_level;
   slot = its_table.first_slot(hash);
   probed = 0;
+  half = 0;
 }
 
 void Probe::pass() noexcept {
   ++probed;
+  half = 0;
   slot = slot + 1 < table->slots ? slot + 1 : 0;
 }
 
@@ -207,6 +209,8 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
       sight = look(one, at, slots, slot);
       if (sight == Sight::wait) co_await rests.pause(kShortRestNs);
       if (sight == Sight::wait || sight == Sight::other) continue;
+      const std::uint64_t half = sight == Sight::half ? SlotImage{shape, slot}.its_word() : 0;
+      if (half != std::exchange(at.half, half) && half != 0) continue;  // CON-S4
       at.is_keys = spec.packed && sight != Sight::vacant;
     } else if (at.is_keys) {  // the lost compare-and-swap has told what the slot has now
       std::memcpy(slot + word_offset(shape), &*at.word, sizeof *at.word);
@@ -228,6 +232,7 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
     }
     const Status status = co_await change(one, at, seen, claimed);
     if (status != Status::busy) co_return status;
+    one.found = false;  // the slot may be another key's by now
     if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
   }
 }

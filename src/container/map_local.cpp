@@ -46,7 +46,11 @@ struct InRegisters {
   [[gnu::always_inline]] Sight look(MapState&, MapCall call, std::uint16_t fingerprint,
                                     const std::byte* key, const std::byte* slot) noexcept {
     seen = View::fetch(slot);
-    return sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
+    const Sight sight = sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
+    if (sight != Sight::half) return sight;
+    const View again = View::fetch(slot);  // CON-S4
+    const bool is_same = again.word == seen.word && again.has_key(key, sizeof(std::uint64_t));
+    return is_same ? sight : Sight::wait;
   }
   [[gnu::always_inline]] MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight,
                                         std::byte* slot, std::uint16_t fingerprint,
@@ -71,7 +75,9 @@ struct AsImages {
       return Sight::vacant;
     }
     memory::fetch(map.image.data(), slot, map.shape.slot_bytes);
-    return map.judge(call, fingerprint, key, map.image.data());
+    const Sight sight = map.judge(call, fingerprint, key, map.image.data());
+    const bool was_other = sight == Sight::half && word_at(map.image.data()) != seen;  // CON-S4
+    return was_other ? Sight::wait : sight;
   }
   MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight, std::byte* slot,
                  std::uint16_t fingerprint, std::byte* payload) const noexcept {
@@ -233,7 +239,7 @@ MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* 
   }
   ++serial;
   if (!replace(word_of_slot(slot, 0), seen, claim, promise)) return MapApplied::again();
-  if (word::state_of(claim) == word::erased) {
+  if (!is_unpublished(claim)) {
     if (found && call == MapCall::take) read_value();
     return {Status::ok, found};
   }

@@ -90,15 +90,22 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
   }
 }
 
+/// Whether all stamps behind the slot's first word are this one.
+[[nodiscard]] inline bool has_stamps(const SlotShape& shape, const std::byte* slot,
+                                     std::uint64_t stamp) noexcept {
+  if (shape.lines == 1) return word_at(slot + shape.slot_bytes - kStampBytes) == stamp;
+  const std::uint32_t line_bytes = shape.line_bytes();
+  std::uint64_t different = word_at(slot + line_bytes - kStampBytes) ^ stamp;
+  for (std::uint32_t line = 1; line < shape.lines; ++line) {
+    slot += line_bytes;
+    different |= (word_at(slot) ^ stamp) | (word_at(slot + line_bytes - kStampBytes) ^ stamp);
+  }
+  return different == 0;
+}
+
 /// Whether all stamps are equal to the slot's first word.
 [[nodiscard]] inline bool is_whole(const SlotShape& shape, const std::byte* slot) noexcept {
-  const std::uint64_t word = word_at(slot);
-  if (shape.lines == 1) return word_at(slot + shape.slot_bytes - kStampBytes) == word;
-  const std::uint32_t line_bytes = shape.line_bytes();
-  std::uint64_t different = 0;
-  for (std::uint32_t line = 0; line < shape.lines; ++line, slot += line_bytes)
-    different |= (word_at(slot) ^ word) | (word_at(slot + line_bytes - kStampBytes) ^ word);
-  return different == 0;
+  return has_stamps(shape, slot, word_at(slot));
 }
 
 /// Whether each line of the slot has been written at least once.
