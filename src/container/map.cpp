@@ -61,13 +61,6 @@ std::string layout_of(const MapSpec& spec) {
                                         "\npool " + std::to_string(spec.pool_bytes));
 }
 
-std::uint32_t window_of(const MapSpec& spec, std::uint32_t level) {
-  const std::vector<std::uint32_t> sizes = table_sizes(spec);
-  return level + 1 == sizes.size()
-             ? sizes[level]
-             : std::min(sizes[level], spec.packed ? kPackedTableWindow : kTableWindow);
-}
-
 constexpr CheckedCalls kMapCalls{
     .kind = "map",
     .names = {"insert", "assign", "find", "erase", "add", "scan"},
@@ -86,7 +79,6 @@ std::vector<std::uint32_t> table_sizes(const MapSpec& spec) {
 MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
                    std::uint64_t generation)
     : slots(table_sizes(spec).at(level)),
-      window(window_of(spec, level)),
       site(hub, level == 0 ? "container" : "grown",
            level == 0 ? spec.name : spec.name + "." + std::to_string(level),
            kCacheLineBytes + std::uint64_t{slots} * shape.slot_bytes, layout_of(spec), generation) {
@@ -103,7 +95,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       first(hub, spec, shape, 0, 0),
       sizes(table_sizes(spec)),
-      known(members, 1),
+      open(members, 1),
       checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)
                            : nullptr),
       image(shape.slot_bytes),
@@ -113,8 +105,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
                 "CON-K1: a packed slot has a key and one word");
   later.reserve(sizes.size() - 1);
   hub.add(first.site.id(), *this);
-  if (sizes.size() > 1)
-    memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
+  memory::store(word_of_slot(first.site.memory(), 0), open[self]);
   first.site.announce();
 }
 
@@ -161,7 +152,7 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
 }
 
 MapUse MapCore::local_use() const noexcept {
-  MapUse use{.tables = state_->tables()};
+  MapUse use{.tables = state_->tables(), .windows = state_->open[state_->self]};
   for (std::uint32_t level = 0; level < use.tables; ++level) {
     const MapTable& table = state_->table(level);
     use.slots += table.slots;
@@ -270,6 +261,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
 std::size_t MapState::poll_part() {
   std::size_t done = checker != nullptr ? checker->poll() : 0;
   for (; tables() < wanted_tables && why_not_grown.empty(); ++done) grow();
+  if (!opening.empty()) done += opening.advance(hub.progress.was_stopped());
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     DUNLIN_ASSERT(mend.from != mend.to && mend.slot < mend.table->slots,

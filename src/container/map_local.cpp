@@ -159,11 +159,11 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
   const MapCall call = Finds ? MapCall::find : its_call;
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
-  for (std::uint32_t level = 1;; ++level) {
+  std::uint32_t level = 0, slot = first.first_slot(hash), probed = 0, end = first_slots;
+  for (std::uint32_t windows = 1;; ++windows) {
     std::byte* const memory = mapped(*of, home);
     if (memory == nullptr) return MapApplied::again();
-    std::uint32_t slot = of->first_slot(hash);
-    for (std::uint32_t probed = 0; probed < of->window;) {
+    while (probed < end) {
       std::byte* const at = memory + offset_of(slot);
       Form form;
       const Sight sight = form.look(*this, call, fingerprint, payload, at);
@@ -174,29 +174,38 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
         continue;
       }
       if (!Finds && (home == self || hash % kNotedOf == 0))
-        load.note(level - 1, probed > 0, sight != Sight::vacant);
+        load.note(level, probed > 0, sight != Sight::vacant);
       const MapApplied applied = form.act(*this, call, promise, sight, at, fingerprint, payload);
       if (!applied.is_again() || !Form::kLooksAgain) return applied;
     }
     MapApplied ended = MapApplied::again();
-    if (!goes_on(home, level, hash, call, promise, payload, ended)) return ended;
+    if (!goes_on(home, windows, hash, call, promise, payload, ended)) return ended;
+    const KeyWindow next = window(windows, hash);
+    level = next.level;
     of = &table(level);
+    slot = next.first;
+    if (windows == level) probed = 0;  // of another table
+    end = probed + next.slots;
   }
 }
 
-[[gnu::noinline]] bool MapState::goes_on(Rank home, std::uint32_t level, std::uint64_t hash,
+[[gnu::noinline]] bool MapState::goes_on(Rank home, std::uint32_t windows, std::uint64_t hash,
                                          MapCall call, Promise promise, std::byte* payload,
                                          MapApplied& ended) noexcept {
   if (home == self) {
-    if (level < tables()) return true;
+    if (windows < open[self]) return true;
     ended = passed_all(call, promise, hash, payload);
     return false;
   }
   const std::byte* const count = mapped(first, home);  // CON-G2: it is read after the windows
   if (count == nullptr) return false;
-  if (sizes.size() > 1) learn_tables(home, memory::load(word_of_slot(count, 0)));
-  if (level == known[home] && !takes_slot(call)) ended = Status::ok;
-  return level < known[home] && level < tables();
+  const bool is_news = learn_windows(home, memory::load(word_of_slot(count, 0)));
+  if (takes_slot(call)) {
+    if (is_news) return false;  // CON-G5: it begins anew
+  } else if (windows == open[home]) {
+    ended = Status::ok;
+  }
+  return windows < open[home] && window(windows, hash).level < tables();
 }
 
 template <class View>
