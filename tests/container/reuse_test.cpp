@@ -217,7 +217,7 @@ TEST(ReadsOfReusedSlots, TakeNoKeyOfAFormerOwner) {
   };
   EXPECT_EQ(sight(former, keys.key), Sight::present);
   EXPECT_EQ(sight(word(5, container::word::erased), keys.key), Sight::erased);
-  EXPECT_EQ(sight(word(7, container::word::erased), keys.key), Sight::wait);
+  EXPECT_EQ(sight(word(7, container::word::erased), keys.key), Sight::wait) << "CON-S4";
   EXPECT_EQ(sight(word(6, container::word::ready), keys.key), Sight::wait);
   EXPECT_EQ(sight(word(7, container::word::erased), keys.other), Sight::other);
   const container::Claimant by{.self = 1, .serial = 3, .fingerprint = print};
