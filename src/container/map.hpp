@@ -221,6 +221,11 @@ struct MapState final : Served {
     return next < most_windows &&
            (next < tables() || next >= sizes.size() || why_not_grown.empty());
   }
+  /// The hash spreads the keys over the founders.
+  [[nodiscard]] bool has_part() const noexcept { return self < members; }
+  /// Tables of the own part.
+  [[nodiscard]] std::uint32_t own_tables() const noexcept { return has_part() ? tables() : 0; }
+  /// Tables that this member can reach at others, too.
   [[nodiscard]] std::uint32_t tables() const noexcept {
     return 1 + static_cast<std::uint32_t>(later.size());
   }
@@ -341,7 +346,6 @@ struct MapState final : Served {
   std::vector<Mend> mends;
   std::size_t claims = 0;                // that are under way
   remote::FramePool buffers;             // the memory of calls
-  remote::Runs opening{hub.progress};    // open_window(), at most once
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::vector<std::byte> former;         // value of an exchange in own memory
   std::uint32_t serial = 0;
@@ -354,7 +358,8 @@ struct MapState final : Served {
   Census census;
   ContainerCounters counters{hub.counters, spec.value_bytes == 0 ? "set" : "map", spec.name,
                              own_slots(), [this] { return count_piece(); }};
-  std::unique_ptr<ValuePool> values;  // for long ones; or null
+  std::unique_ptr<ValuePool> values;   // for long ones; or null
+  remote::Runs opening{hub.progress};  // open_window(), at most once
 };
 
 }  // namespace dunlin::container

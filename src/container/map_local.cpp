@@ -307,7 +307,7 @@ MapApplied MapState::begin(MapCall call, Promise promise, Style style,
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
 void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
-  if (head.kind != MessageKind::request) return;
+  if (head.kind != MessageKind::request || !has_part()) return;
   if (head.operation == kAskRoom) {
     std::uint64_t hash = 0;
     if (content.size() != sizeof hash) return;

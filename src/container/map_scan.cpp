@@ -58,7 +58,7 @@ MapScan::MapScan(MapCore& map, Promise promise)
       most_(std::min(kScanBytes / map_.shape.slot_bytes,
                      *std::max_element(map_.sizes.begin(), map_.sizes.end()))),
       parts_left_(map_.members),
-      home_(map_.self) {
+      home_(map_.has_part() ? map_.self : 0) {
   static_assert(kScanBytes >= shape_of(kMaxElementBytes).slot_bytes);
   if (map_.values != nullptr) {
     most_ =

@@ -64,7 +64,7 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
                            : nullptr),
       image(shape.slot_bytes),
       nothing(spec.element_bytes),
-      answered(hub.progress.size()) {
+      answered(hub.progress.capacity()) {
   remote::ProtocolState* marker = nullptr;
   protocols.start(mark_orphans(), marker);
   if (marker == nullptr) throw std::bad_alloc();
