@@ -7,9 +7,9 @@
 #include <dunlin/remote/membership.hpp>
 
 /// A GroupMembers shows the views of a Group as the membership of `remote`: the layers over
-/// one-sided memory go on without the members that a view has left behind, and a Store and a
-/// SegmentSpace also with those that join later. It polls the group; the program must not poll it
-/// as well.
+/// one-sided memory go on without the members that a view has left behind, and a Store, a
+/// SegmentSpace and Containers also with those that join later. It polls the group; the program
+/// must not poll it as well.
 ///
 ///     dunlin::Group group(*fabric);
 ///     dunlin::GroupMembers members(group);

@@ -58,12 +58,12 @@ AggregatorState::AggregatorState(Containers& its_containers, AggregatorSpec its_
       handler(std::move(its_handler)),
       batch_bytes(kCacheLineBytes +
                   round_up(std::size_t{spec.elements} * spec.element_bytes, kCacheLineBytes)),
-      lines_bytes(std::uint64_t{hub.progress.size()} * kCacheLineBytes),
-      targets(hub.progress.size()),
-      origins(hub.progress.size()),
+      lines_bytes(std::uint64_t{hub.progress.capacity()} * kCacheLineBytes),
+      targets(hub.progress.capacity()),
+      origins(hub.progress.capacity()),
       image(batch_bytes),
       site(hub, "aggregator", spec.name,
-           lines_bytes + hub.progress.size() * spec.batches * batch_bytes, layout_of(spec)) {
+           lines_bytes + hub.progress.capacity() * spec.batches * batch_bytes, layout_of(spec)) {
   for (Target& target : targets) target.memory.resize(spec.batches * batch_bytes);
   hub.add(site.id(), *this);
   site.announce();

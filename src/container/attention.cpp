@@ -39,7 +39,7 @@ Attention::Attention(Hub& hub)
     : hub_(hub),
       site_(std::make_unique<Site>(hub, "polls", std::to_string(hub.options.channel), kBytes,
                                    "polls 1")),
-      known_(hub.progress.size()) {
+      known_(hub.progress.capacity()) {
   site_->announce();
 }
 

@@ -11,9 +11,9 @@ Checker::Checker(Hub& hub, const CheckedCalls& calls, const std::string& name, c
       part_(part),
       calls_(calls),
       name_(name),
-      site_(hub, "check", name, hub.progress.size() * record::kBytes,
+      site_(hub, "check", name, hub.progress.capacity() * record::kBytes,
             "check of a " + std::string(calls.kind)),
-      under_way_(std::size_t{hub.progress.size()} * record::kPromises * record::kCalls) {
+      under_way_(std::size_t{hub.progress.capacity()} * record::kPromises * record::kCalls) {
   site_.announce();
 }
 
@@ -29,7 +29,7 @@ Operation Checker::change(Rank home, CheckedCall call, bool up) const noexcept {
 std::string Checker::contradiction(std::span<const std::uint64_t> records, Rank home,
                                    CheckedCall mine) const {
   const bool writes = calls_.writes[mine.call];
-  for (Rank rank = 0; rank < hub_.progress.size(); ++rank) {
+  for (Rank rank = 0; rank < hub_.progress.capacity(); ++rank) {
     if (rank == hub_.fabric.rank() || hub_.gone(rank)) continue;
     for (std::uint32_t p = 0; p < record::kPromises; ++p)
       for (std::uint32_t call = 0; call < record::kCalls; ++call) {

@@ -26,14 +26,14 @@ std::vector<Rank> checked_members(const Hub& hub, const CollectivesOptions& opti
     throw Error(who + "a call has up to " + std::to_string(kMaxCollectiveBytes) +
                 " bytes (kMaxCollectiveBytes), not " + std::to_string(options.bytes));
   std::vector<Rank> members = options.members;
-  const std::uint32_t founders = hub.progress.size();
-  for (Rank rank = 0; options.members.empty() && rank < founders; ++rank)
+  for (Rank rank = 0; options.members.empty() && rank < hub.progress.size(); ++rank)
     if (hub.progress.contains(rank)) members.push_back(rank);
-  std::vector<bool> seen(founders);
+  const std::uint32_t most = hub.progress.capacity();
+  std::vector<bool> seen(most);
   for (const Rank rank : members) {
-    if (rank >= founders)
-      throw Error(who + "member " + std::to_string(rank) + " is none of the " +
-                  std::to_string(founders) + " founders, whose ranks are the first");
+    if (rank >= most)
+      throw Error(who + "there is no member " + std::to_string(rank) + ", only " +
+                  std::to_string(most) + " ranks that can be members");
     if (seen[rank]) throw Error(who + "member " + std::to_string(rank) + " is named twice");
     seen[rank] = true;
   }

@@ -113,9 +113,10 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       options(its_options),
       counters(fabric, options.channel),
       attention(*this),
-      channel_(progress, checked_channel(its_options.channel),
-               [this](Rank from, std::span<const std::byte> message) { handle(from, message); }) {
-  progress.check_is_founder("containers");
+      channel_(
+          progress, checked_channel(its_options.channel),
+          [this](Rank from, std::span<const std::byte> message) { handle(from, message); },
+          progress.capacity()) {
   progress.add(*this);
   count_present();
 }
@@ -214,7 +215,8 @@ std::size_t Hub::poll_part() {
 
 void Hub::count_present() noexcept {
   present = 0;
-  for (Rank rank = 0; rank < progress.size(); ++rank) present += gone(rank) ? 0 : 1;
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    present += (is_founder(rank) || progress.contains(rank)) && !gone(rank) ? 1 : 0;
 }
 
 void Hub::members_changed() {
@@ -245,9 +247,9 @@ Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size
     : hub_(hub),
       id_(fnv1a(kind + ":" + name)),
       region_(hub.fabric.allocate(spec_of(hub, kind, name, bytes, layout, generation))),
-      withdrawn_(hub.progress.size()),
-      refused_(hub.progress.size()),
-      mapped_(hub.progress.size()) {
+      withdrawn_(hub.progress.capacity()),
+      refused_(hub.progress.capacity()),
+      mapped_(hub.progress.capacity()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
     if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
@@ -264,7 +266,7 @@ void Site::forget_mapped() const noexcept {
 }
 
 std::byte* Site::map(Rank rank, std::size_t bytes) const noexcept {
-  DUNLIN_ASSERT(rank < mapped_.size(), "CON-P3: a founder is asked for");
+  DUNLIN_ASSERT(rank < mapped_.size(), "CON-P3: a member is asked for");
   const std::span<std::byte> there = hub_.fabric.reach(rank, region_.id());
   if (there.size() < bytes) return nullptr;
   mapped_[rank] = there.data();

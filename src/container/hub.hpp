@@ -84,9 +84,18 @@ struct Hub final : remote::Part {
                                     const Situation& at) const noexcept;
   /// Polls no later than in a moment: an operation looks again at what another is changing.
   void look_again_soon() noexcept;
+  /// A later member of which this process has yet to hear may have made its containers already.
   [[nodiscard]] bool gone(Rank rank) const noexcept {
-    return rank >= progress.size() || fabric.failed(rank) || !progress.members().contains(rank);
+    if (progress.is_gone(rank) || fabric.failed(rank)) return true;
+    return is_founder(rank) && !progress.members().contains(rank);
   }
+  /// Whether the members have agreed that it is gone. One that came and died between two polls has
+  /// never been a member here.
+  [[nodiscard]] bool has_left(Rank rank) const noexcept {
+    return progress.is_gone(rank) || (fabric.failed(rank) && !progress.contains(rank));
+  }
+  /// Founders have the parts of what is spread over the members.
+  [[nodiscard]] bool is_founder(Rank rank) const noexcept { return rank < progress.size(); }
 
   std::size_t poll_part() override;
   void members_changed() override;

@@ -65,13 +65,6 @@ std::string layout_of(const MapSpec& spec) {
                                         "\npool " + std::to_string(spec.pool_bytes));
 }
 
-std::uint32_t window_of(const MapSpec& spec, std::uint32_t level) {
-  const std::vector<std::uint32_t> sizes = table_sizes(spec);
-  return level + 1 == sizes.size()
-             ? sizes[level]
-             : std::min(sizes[level], spec.packed ? kPackedTableWindow : kTableWindow);
-}
-
 constexpr CheckedCalls kMapCalls{
     .kind = "map",
     .names = {"insert", "assign", "find", "erase", "add", "scan"},
@@ -108,11 +101,11 @@ Situation situation_of(const MapSpec& spec, Promise promise, std::uint32_t membe
 MapTable::MapTable(Hub& hub, const MapSpec& spec, const SlotShape& shape, std::uint32_t level,
                    std::uint64_t generation)
     : slots(table_sizes(spec).at(level)),
-      window(window_of(spec, level)),
       site(hub, level == 0 ? "container" : "grown",
            level == 0 ? spec.name : spec.name + "." + std::to_string(level),
-           kCacheLineBytes + std::uint64_t{slots} * shape.slot_bytes, layout_of(spec), generation) {
-}
+           kCacheLineBytes +
+               (hub.is_founder(hub.fabric.rank()) ? std::uint64_t{slots} : 0) * shape.slot_bytes,
+           layout_of(spec), generation) {}
 
 MapState::MapState(Containers& its_containers, MapSpec its_spec)
     : containers(its_containers),
@@ -124,7 +117,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
       coherent(hub.fabric.properties().atomics_coherent_with_cpu),
       first(hub, spec, shape, 0, 0),
       sizes(table_sizes(spec)),
-      known(members, 1),
+      open(std::max(members, self + 1), 1),
       checker(spec.checked ? std::make_unique<Checker>(hub, kMapCalls, spec.name, first.site)
                            : nullptr),
       image(shape.slot_bytes),
@@ -134,8 +127,7 @@ MapState::MapState(Containers& its_containers, MapSpec its_spec)
                 "CON-K1: a packed slot has a key and one word");
   later.reserve(sizes.size() - 1);
   hub.add(first.site.id(), *this);
-  if (sizes.size() > 1)
-    memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
+  memory::store(word_of_slot(first.site.memory(), 0), open[self]);
   first.site.announce();
 }
 
@@ -174,6 +166,7 @@ void MapCore::prefetch(const void* key) const noexcept {
 
 MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noexcept {
   if (state_->hub.fabric.is_forked()) return remote::Status::stopped;
+  if (!state_->has_part()) return remote::Status::not_allowed;  // the peer may have sent anything
   ++state_->counters.served;
   if (state_->checker != nullptr && !state_->checker->allows_here({checked_call(call), promise}))
     return remote::Status::broken_promise;
@@ -182,7 +175,7 @@ MapApplied MapCore::apply(MapCall call, Promise promise, std::byte* payload) noe
 }
 
 MapUse MapCore::local_use() const noexcept {
-  MapUse use{.tables = state_->tables()};
+  MapUse use{.tables = state_->own_tables(), .windows = state_->open[state_->self]};
   for (std::uint32_t level = 0; level < use.tables; ++level) {
     const MapTable& table = state_->table(level);
     use.slots += table.slots;
@@ -206,7 +199,7 @@ void MapCore::for_each_local(
                                            map.spec.value_bytes);
   std::vector<std::byte> block;
   std::span<const std::byte> value;
-  for (std::uint32_t level = 0; level < map.tables(); ++level)
+  for (std::uint32_t level = 0; level < map.own_tables(); ++level)
     for (std::uint32_t slot = 0; slot < map.table(level).slots; ++slot) {
       bool whole = false;
       for (int attempts = 0; attempts < kLocalAttempts && !whole; ++attempts) {
@@ -225,11 +218,12 @@ void MapCore::for_each_local(
 
 std::uint64_t MapState::own_slots() const noexcept {
   std::uint64_t slots = 0;
-  for (std::uint32_t level = 0; level < tables(); ++level) slots += table(level).slots;
+  for (std::uint32_t level = 0; level < own_tables(); ++level) slots += table(level).slots;
   return slots;
 }
 
 std::uint64_t MapState::count_piece() noexcept {
+  if (!has_part()) return 0;
   for (std::uint32_t i = 0; i < kCountedAtOnce; ++i) {
     const MapTable& of = table(census.level);
     DUNLIN_ASSERT(census.slot < of.slots, "CON-G3: a part never has fewer slots than before");
@@ -259,7 +253,7 @@ void MapState::add_to(std::byte* payload, std::uint64_t operand) const noexcept 
 
 /// CON-M3: this process has expelled the gone members, so no operation of theirs lands any more.
 void MapState::members_changed() {
-  const std::uint32_t count = tables();
+  const std::uint32_t count = own_tables();
   for (std::uint32_t level = 0; level < count; ++level)
     for (std::uint32_t slot = 0; slot < table(level).slots; ++slot) mend_of_the_dead(level, slot);
 }
@@ -269,7 +263,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
   MapTable& of = table(level);
   const std::uint64_t seen = own_word(of, slot);
   const std::uint64_t owner = word::owner_plus_1(seen);
-  if (owner == 0 || !hub.gone(static_cast<Rank>(owner - 1))) return;
+  if (owner == 0 || !hub.has_left(static_cast<Rank>(owner - 1))) return;
   const auto mend = [&](word::State to) {
     reserve_mends();
     mends.push_back({&of, self, slot, seen, word::with_state(seen, to)});
@@ -291,6 +285,7 @@ void MapState::mend_of_the_dead(std::uint32_t level, std::uint32_t slot) {
 std::size_t MapState::poll_part() {
   std::size_t done = checker != nullptr ? checker->poll() : 0;
   for (; tables() < wanted_tables && why_not_grown.empty(); ++done) grow();
+  if (!opening.empty()) done += opening.advance(hub.progress.was_stopped());
   while (!mends.empty()) {
     const Mend& mend = mends.back();
     DUNLIN_ASSERT(mend.from != mend.to && mend.slot < mend.table->slots,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,8 +32,14 @@ struct MapTable {
     return scale(static_cast<std::uint32_t>(hash), slots);
   }
   std::uint32_t slots;
-  std::uint32_t window;  // slots that may hold a key, from its first one on
   Site site;
+};
+
+/// Slots where a key may be. Its sequence is one window after the other (CON-G1).
+struct KeyWindow {
+  std::uint32_t level;  // the table's number
+  std::uint32_t first;
+  std::uint32_t slots;
 };
 
 /// How many slots each table has that a part may come to; together `grow_to`.
@@ -45,7 +52,12 @@ struct MapTable {
 [[nodiscard]] Situation situation_of(const MapSpec& spec, Promise promise,
                                      std::uint32_t members) noexcept;
 
-/// A request beside those of MapCall: the caller has found no room in `word` tables for a key with
+/// Slots in a key's window, in a table that has at least so many.
+[[nodiscard]] constexpr std::uint32_t window_slots(const MapSpec& spec) noexcept {
+  return spec.packed ? kPackedTableWindow : kTableWindow;
+}
+
+/// A request beside those of MapCall: the caller has found no room in `word` windows for a key with
 /// the hash that follows.
 inline constexpr std::uint8_t kAskRoom = 7;
 static_assert(kAskRoom == static_cast<std::uint8_t>(MapCall::take) + 1);
@@ -67,7 +79,7 @@ static_assert(sizeof(OfferedSlot) == 16);
 
 /// What a home says to a call that has found no room.
 struct Room {
-  /// `ok`: the offered slot, or there are more tables; `name_taken`: the key has a slot, or there
+  /// `ok`: the offered slot, or more windows are open; `name_taken`: the key has a slot, or there
   /// is an empty one; `busy`: ask again; `full`: there is none.
   Status status = Status::full;
   std::optional<OfferedSlot> offered = {};
@@ -100,16 +112,21 @@ struct MapRequest {
 /// Where a call is in the sequence of its key.
 struct Probe {
   Probe(MapState& map, const MapRequest& one) noexcept;
-  void enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t hash) noexcept;
+  void enter(MapState& map, std::uint32_t number, std::uint64_t hash) noexcept;
   void pass() noexcept;
+  [[nodiscard]] bool has_passed_window() const noexcept { return probed >= window_end; }
   /// Begins with the first slot again; false if it has done so often enough.
   [[nodiscard]] bool restart(MapState& map, const MapRequest& one) noexcept;
 
   MapTable* table = nullptr;
-  std::uint32_t level = 0;  // the table's number
+  std::uint32_t level = 0;   // the table's number
+  std::uint32_t window = 0;  // the window's number
+  std::uint32_t open = 1;    // windows of the part that were known to be open at the beginning
   std::uint32_t slot = 0;
   std::uint32_t probed = 0;           // slots of the table that belong to other keys
+  std::uint32_t window_end = 0;       // `probed` behind the window
   std::optional<std::uint64_t> word;  // the slot's, if the call knows it without a look
+  std::uint64_t half = 0;             // the slot's, if the last look has found it half written
   bool is_offered = false;            // by the home (CON-M5)
   bool is_keys = false;               // the slot is the key's and stays so (CON-K3)
   std::uint32_t restarts = 0;
@@ -188,19 +205,34 @@ struct MapState final : Served {
 
   // --- growth: map_growth.cpp --------------------------------------------------------------------
   /// Behind a window without a vacant slot. `under_way`: the search goes on where `at` is now.
-  Protocol<Status> pass_table(MapRequest& one, Probe& at);
-  /// Asks the home for room behind the tables that the call has passed.
-  Protocol<Room> ask_room(MapRequest& one, std::uint32_t tables_seen);
-  /// The answer to a member that has found no room in so many tables.
-  [[nodiscard]] Room room_behind(std::uint64_t tables_seen, std::uint64_t hash);
-  /// Of a call on the own part that has passed the windows of all tables.
+  Protocol<Status> pass_window(MapRequest& one, Probe& at);
+  /// Asks the home for room behind the windows that the call has passed.
+  Protocol<Room> ask_room(MapRequest& one, std::uint32_t windows_seen);
+  /// Of a call on the own part that has passed all open windows.
   [[nodiscard]] MapApplied passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                       std::byte* payload) noexcept;
-  [[nodiscard]] bool may_grow() const noexcept {
-    return tables() < sizes.size() && why_not_grown.empty();
+  [[nodiscard]] KeyWindow window(std::uint32_t number, std::uint64_t hash) const noexcept;
+  /// How many tables a member uses, as far as this one knows.
+  [[nodiscard]] std::uint32_t tables_of(Rank home) const noexcept {
+    return std::min(open[home], static_cast<std::uint32_t>(sizes.size()));
   }
-  // map_reuse.cpp
+
+  // --- room at the home: map_reuse.cpp -----------------------------------------------------------
+  /// The answer to a member that has found no room in so many windows.
+  [[nodiscard]] Room room_behind(std::uint64_t windows_seen, std::uint64_t hash);
   [[nodiscard]] Room offer(std::uint64_t hash);
+  /// Opens the next window of each key of this part.
+  Protocol<Status> open_window();
+  [[nodiscard]] bool may_open() const noexcept {
+    const std::uint32_t next = open[self];
+    return next < most_windows &&
+           (next < tables() || next >= sizes.size() || why_not_grown.empty());
+  }
+  /// The hash spreads the keys over the founders.
+  [[nodiscard]] bool has_part() const noexcept { return self < members; }
+  /// Tables of the own part.
+  [[nodiscard]] std::uint32_t own_tables() const noexcept { return has_part() ? tables() : 0; }
+  /// Tables that this member can reach at others, too.
   [[nodiscard]] std::uint32_t tables() const noexcept {
     return 1 + static_cast<std::uint32_t>(later.size());
   }
@@ -213,8 +245,8 @@ struct MapState final : Served {
   /// poll_part() makes tables until there are so many, or this process can make no more.
   void want_tables(std::uint32_t count) noexcept;
   void grow();
-  /// Learns a member's count of its tables, which a peer has written.
-  void learn_tables(Rank home, std::uint64_t count) noexcept;
+  /// Learns a member's count of open windows, which a peer has written; whether that is news.
+  bool learn_windows(Rank home, std::uint64_t count) noexcept;
 
   // --- what both ways share ----------------------------------------------------------------------
   [[nodiscard]] Sight judge(MapCall call, std::uint16_t fingerprint, const std::byte* key,
@@ -238,9 +270,9 @@ struct MapState final : Served {
   template <class Form, bool Finds>
   [[nodiscard, gnu::noinline]] MapApplied search(Rank home, std::uint64_t hash, MapCall its_call,
                                                  Promise promise, std::byte* payload) noexcept;
-  /// Behind the windows of so many tables: whether the search goes on in the next one; if not, how
-  /// the call has ended.
-  [[nodiscard]] bool goes_on(Rank home, std::uint32_t level, std::uint64_t hash, MapCall call,
+  /// Behind so many windows: whether the search goes on in the next one; if not, how the call has
+  /// ended.
+  [[nodiscard]] bool goes_on(Rank home, std::uint32_t windows, std::uint64_t hash, MapCall call,
                              Promise promise, std::byte* payload, MapApplied& ended) noexcept;
   /// Does what the call does at the slot where its search has ended, whose image is `image`.
   [[nodiscard]] MapApplied act(MapCall call, Promise promise, Sight sight, std::byte* slot,
@@ -308,7 +340,12 @@ struct MapState final : Served {
   MapTable first;
   std::vector<std::unique_ptr<MapTable>> later;
   std::vector<std::uint32_t> sizes;  // of all tables that there may ever be
-  std::vector<std::uint32_t> known;  // how many tables each member has, as this one knows
+  const std::uint32_t first_slots = std::min(spec.slots, window_slots(spec));  // in first windows
+  /// How many windows a key has once all are open.
+  const std::uint32_t most_windows =
+      static_cast<std::uint32_t>(sizes.size()) +
+      (sizes.back() > window_slots(spec) ? kLastTableWindows - 1 : 0);
+  std::vector<std::uint32_t> open;  // windows of each member's part, as this one knows
   std::uint32_t wanted_tables = 1;
   std::unordered_map<std::uint64_t, OfferedSlot> offers;  // by the key's hash
   std::string why_not_grown;
@@ -328,7 +365,8 @@ struct MapState final : Served {
   Census census;
   ContainerCounters counters{hub.counters, spec.value_bytes == 0 ? "set" : "map", spec.name,
                              own_slots(), [this] { return count_piece(); }};
-  std::unique_ptr<ValuePool> values;  // for long ones; or null
+  std::unique_ptr<ValuePool> values;   // for long ones; or null
+  remote::Runs opening{hub.progress};  // open_window(), at most once
 };
 
 }  // namespace dunlin::container

@@ -60,22 +60,30 @@ MapResult MapRequest::ended(Status status) noexcept {
           .memory = std::move(memory)};
 }
 
-Probe::Probe(MapState& map, const MapRequest& one) noexcept { enter(map.first, 0, one.hash); }
+Probe::Probe(MapState& map, const MapRequest& one) noexcept : open(map.open[one.home]) {
+  enter(map, 0, one.hash);
+}
 
-void Probe::enter(MapTable& its_table, std::uint32_t its_level, std::uint64_t hash) noexcept {
-  table = &its_table;
-  level = its_level;
-  slot = its_table.first_slot(hash);
-  probed = 0;
+void Probe::enter(MapState& map, std::uint32_t number, std::uint64_t hash) noexcept {
+  const KeyWindow its = map.window(number, hash);
+  if (number == its.level) probed = 0;  // of another table
+  table = &map.table(its.level);
+  level = its.level;
+  window = number;
+  slot = its.first;
+  window_end = probed + its.slots;
+  half = 0;
 }
 
 void Probe::pass() noexcept {
   ++probed;
+  half = 0;
   slot = slot + 1 < table->slots ? slot + 1 : 0;
 }
 
 bool Probe::restart(MapState& map, const MapRequest& one) noexcept {
-  enter(map.first, 0, one.hash);
+  enter(map, 0, one.hash);
+  open = map.open[one.home];
   return ++restarts <= kMostRestarts;
 }
 
@@ -149,7 +157,7 @@ Style MapState::style_of(const MapRequest& one) noexcept {
   if (wanted != Style::automatic) return wanted;
   Situation at = situation_of(spec, one.promise, hub.present);
   at.load = load.load();
-  at.tables = static_cast<double>(known[one.home]);
+  at.tables = static_cast<double>(tables_of(one.home));
   return hub.cheaper_style(styles, modelled_call(spec, one.call), at, one.home);
 }
 
@@ -179,15 +187,16 @@ Protocol<Status> MapState::by_message(MapRequest& one) {
 /// Looks for the key, or the first vacant slot of its sequence, and changes that slot.
 Protocol<Status> MapState::one_sided(MapRequest& one) {
   Probe at(*this, one);
-  if (one.call == MapCall::insert && known[one.home] == 1) at.word = 0;  // most find a vacant slot
+  if (one.call == MapCall::insert && tables_of(one.home) == 1)
+    at.word = 0;  // most find a vacant slot
   Rests rests(hub);
   std::byte* slot = nullptr;
   for (std::uint32_t steps = 1;; ++steps) {
     if (steps % kStepsAtOnce == 0) co_await Soon(hub);
     Sight sight = Sight::vacant;
     if (!at.word) {
-      if (at.probed >= at.table->window) {
-        const Status passed = co_await pass_table(one, at);
+      if (at.has_passed_window()) {
+        const Status passed = co_await pass_window(one, at);
         if (passed != Status::under_way) co_return passed;
         continue;
       }
@@ -200,6 +209,8 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
       sight = look(one, at, slots, slot);
       if (sight == Sight::wait) co_await rests.pause(kShortRestNs);
       if (sight == Sight::wait || sight == Sight::other) continue;
+      const std::uint64_t half = sight == Sight::half ? SlotImage{shape, slot}.its_word() : 0;
+      if (half != std::exchange(at.half, half) && half != 0) continue;  // CON-S4
       at.is_keys = spec.packed && sight != Sight::vacant;
     } else if (at.is_keys) {  // the lost compare-and-swap has told what the slot has now
       std::memcpy(slot + word_offset(shape), &*at.word, sizeof *at.word);
@@ -221,6 +232,7 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
     }
     const Status status = co_await change(one, at, seen, claimed);
     if (status != Status::busy) co_return status;
+    one.found = false;  // the slot may be another key's by now
     if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
   }
 }
@@ -229,9 +241,9 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
 std::uint32_t MapState::slots_to_read(const MapRequest& one, const Probe& at) const noexcept {
   const std::uint32_t in_line = std::max(std::uint32_t{kCacheLineBytes} / shape.slot_bytes, 1U);
   std::uint32_t slots = in_line - at.slot % in_line;
-  const bool is_long = at.probed > 1 || at.level + 1 < known[one.home];
+  const bool is_long = at.probed > 1 || at.level + 1 < tables_of(one.home);
   if (is_long) slots = std::max(kProbeBytes / shape.slot_bytes, 1U);
-  return std::min({slots, at.table->slots - at.slot, at.table->window - at.probed});
+  return std::min({slots, at.table->slots - at.slot, at.window_end - at.probed});
 }
 
 Sight MapState::look(const MapRequest& one, Probe& at, std::uint32_t slots,

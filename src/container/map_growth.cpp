@@ -13,7 +13,17 @@ namespace dunlin::container {
 
 using remote::Status;
 
-// --- at the home ---------------------------------------------------------------------------------
+KeyWindow MapState::window(std::uint32_t number, std::uint64_t hash) const noexcept {
+  DUNLIN_ASSERT(number < most_windows, "CON-G1: a key has so many windows");
+  const auto last = static_cast<std::uint32_t>(sizes.size() - 1);
+  const std::uint32_t level = std::min(number, last), slots = sizes[level];
+  const bool is_whole = number + 1 == most_windows;
+  // Where one window of the last table is full, those near it often are, too.
+  const std::uint64_t place = number > last ? mixed(hash + number) : hash;
+  return {.level = level,
+          .first = scale(static_cast<std::uint32_t>(place), slots),
+          .slots = is_whole ? slots : std::min(slots, window_slots(spec))};
+}
 
 void MapState::want_tables(std::uint32_t count) noexcept {
   wanted_tables =
@@ -21,7 +31,6 @@ void MapState::want_tables(std::uint32_t count) noexcept {
   hub.look_again_soon();
 }
 
-/// The table comes first, and then the count that sends others there.
 void MapState::grow() {
   DUNLIN_ASSERT(tables() < sizes.size(),
                 "CON-G3: a part has no more tables than all members know of");
@@ -33,15 +42,21 @@ void MapState::grow() {
     why_not_grown = error.what();
     return;
   }
-  known[self] = tables();
   counters.capacity.set(own_slots());
-  memory::store(*reinterpret_cast<std::uint64_t*>(first.site.memory()), tables());
+}
+
+bool MapState::learn_windows(Rank home, std::uint64_t count) noexcept {
+  DUNLIN_ASSERT(home < open.size(), "CON-G2: each member has a count of open windows");
+  const auto most = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, most_windows));
+  if (most <= open[home]) return false;
+  open[home] = most;
+  return true;
 }
 
 MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                 std::byte* payload) noexcept {
   if (!takes_slot(call)) return Status::ok;
-  const Room room = room_behind(tables(), hash);
+  const Room room = room_behind(open[self], hash);
   if (room.status == Status::full || room.status == Status::no_memory) return room.status;
   if (!room.offered) return MapApplied::again();
   const OfferedSlot& offered = *room.offered;
@@ -51,48 +66,31 @@ MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t has
                        fingerprint_of(hash), payload);
 }
 
-/// The peer may have sent any number.
-Room MapState::room_behind(std::uint64_t tables_seen, std::uint64_t hash) {
-  if (tables_seen < tables()) return {.status = Status::ok};
-  if (!may_grow()) try {
-      return offer(hash);
-    } catch (const std::bad_alloc&) {
-      return {.status = Status::no_memory};
-    }
-  want_tables(tables() + 1);
-  return {.status = Status::busy};
-}
-
-// --- at the caller -------------------------------------------------------------------------------
-
-void MapState::learn_tables(Rank home, std::uint64_t count) noexcept {
-  DUNLIN_ASSERT(home < known.size(), "CON-G2: each member has a count of tables");
-  const auto most = std::min<std::uint64_t>(count, sizes.size());
-  known[home] = std::max(known[home], static_cast<std::uint32_t>(most));
-}
-
-/// CON-G2: the count of tables is read after the windows.
-Protocol<Status> MapState::pass_table(MapRequest& one, Probe& at) {
-  const std::uint32_t next = at.level + 1;
-  DUNLIN_ASSERT(at.probed >= at.table->window, "CON-G1: a window is passed as a whole");
+/// CON-G2: the count of windows is read after the windows.
+Protocol<Status> MapState::pass_window(MapRequest& one, Probe& at) {
+  const std::uint32_t next = at.window + 1;
   for (;;) {
-    if (next < sizes.size() && next >= known[one.home]) {
-      std::uint64_t count = tables();
+    if (next >= at.open && next < most_windows) {
+      std::uint64_t count = open[self];
       if (one.home != self) {
         ++one.round_trips;
         const Status status =
             co_await post(first.site, read(one.home, first.site.region(), 0, &count, sizeof count));
         if (status != Status::ok) co_return status;
       }
-      learn_tables(one.home, count);
+      learn_windows(one.home, count);
+      if (takes_slot(one.call) && open[one.home] > at.open)  // CON-G5
+        co_return at.restart(*this, one) ? Status::under_way : Status::full;
+      at.open = open[one.home];
     }
-    if (next < known[one.home]) {
-      if (next >= tables()) {  // the way to the home's table is a table of our own
-        want_tables(next + 1);
-        co_await remote::Until([&] { return next < tables() || !why_not_grown.empty(); });
-        if (next >= tables()) co_return Status::no_room;
+    if (next < at.open) {
+      const std::uint32_t level = window(next, one.hash).level;
+      if (level >= tables()) {  // the way to the home's table is a table of our own
+        want_tables(level + 1);
+        co_await remote::Until([&] { return level < tables() || !why_not_grown.empty(); });
+        if (level >= tables()) co_return Status::no_room;
       }
-      at.enter(table(next), next, one.hash);
+      at.enter(*this, next, one.hash);
       co_return Status::under_way;
     }
     if (!takes_slot(one.call)) co_return Status::ok;
@@ -115,9 +113,9 @@ Protocol<Status> MapState::pass_table(MapRequest& one, Probe& at) {
   }
 }
 
-Protocol<Room> MapState::ask_room(MapRequest& one, std::uint32_t tables_seen) {
-  if (one.home == self) co_return room_behind(tables_seen, one.hash);
-  const MessageHead head{.container = first.site.id(), .word = tables_seen, .operation = kAskRoom};
+Protocol<Room> MapState::ask_room(MapRequest& one, std::uint32_t windows_seen) {
+  if (one.home == self) co_return room_behind(windows_seen, one.hash);
+  const MessageHead head{.container = first.site.id(), .word = windows_seen, .operation = kAskRoom};
   OfferedSlot offered;
   ++one.round_trips;
   Asked asked(hub, first.site, one.home, head, std::as_bytes(std::span(&one.hash, 1)),

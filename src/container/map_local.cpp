@@ -46,7 +46,11 @@ struct InRegisters {
   [[gnu::always_inline]] Sight look(MapState&, MapCall call, std::uint16_t fingerprint,
                                     const std::byte* key, const std::byte* slot) noexcept {
     seen = View::fetch(slot);
-    return sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
+    const Sight sight = sight_of(seen, call, fingerprint, key, sizeof(std::uint64_t));
+    if (sight != Sight::half) return sight;
+    const View again = View::fetch(slot);  // CON-S4
+    const bool is_same = again.word == seen.word && again.has_key(key, sizeof(std::uint64_t));
+    return is_same ? sight : Sight::wait;
   }
   [[gnu::always_inline]] MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight,
                                         std::byte* slot, std::uint16_t fingerprint,
@@ -71,7 +75,9 @@ struct AsImages {
       return Sight::vacant;
     }
     memory::fetch(map.image.data(), slot, map.shape.slot_bytes);
-    return map.judge(call, fingerprint, key, map.image.data());
+    const Sight sight = map.judge(call, fingerprint, key, map.image.data());
+    const bool was_other = sight == Sight::half && word_at(map.image.data()) != seen;  // CON-S4
+    return was_other ? Sight::wait : sight;
   }
   MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight, std::byte* slot,
                  std::uint16_t fingerprint, std::byte* payload) const noexcept {
@@ -92,7 +98,7 @@ Sight MapState::judge(MapCall call, std::uint16_t fingerprint, const std::byte* 
 std::byte* MapState::mapped(const MapTable& of, Rank home) const noexcept {
   DUNLIN_ASSERT(home < members, "CON-M1: a hash leads to a member");
   if (home == self) return of.site.memory();
-  return of.site.mapped(home, of.site.own().size());
+  return of.site.mapped(home, offset_of(of.slots));
 }
 
 void MapState::prefetch(std::uint64_t hash) const noexcept {
@@ -153,11 +159,11 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
   const MapCall call = Finds ? MapCall::find : its_call;
   const std::uint16_t fingerprint = fingerprint_of(hash);
   const MapTable* of = &first;
-  for (std::uint32_t level = 1;; ++level) {
+  std::uint32_t level = 0, slot = first.first_slot(hash), probed = 0, end = first_slots;
+  for (std::uint32_t windows = 1;; ++windows) {
     std::byte* const memory = mapped(*of, home);
     if (memory == nullptr) return MapApplied::again();
-    std::uint32_t slot = of->first_slot(hash);
-    for (std::uint32_t probed = 0; probed < of->window;) {
+    while (probed < end) {
       std::byte* const at = memory + offset_of(slot);
       Form form;
       const Sight sight = form.look(*this, call, fingerprint, payload, at);
@@ -168,29 +174,38 @@ MapApplied MapState::search(Rank home, std::uint64_t hash, MapCall its_call, Pro
         continue;
       }
       if (!Finds && (home == self || hash % kNotedOf == 0))
-        load.note(level - 1, probed > 0, sight != Sight::vacant);
+        load.note(level, probed > 0, sight != Sight::vacant);
       const MapApplied applied = form.act(*this, call, promise, sight, at, fingerprint, payload);
       if (!applied.is_again() || !Form::kLooksAgain) return applied;
     }
     MapApplied ended = MapApplied::again();
-    if (!goes_on(home, level, hash, call, promise, payload, ended)) return ended;
+    if (!goes_on(home, windows, hash, call, promise, payload, ended)) return ended;
+    const KeyWindow next = window(windows, hash);
+    level = next.level;
     of = &table(level);
+    slot = next.first;
+    if (windows == level) probed = 0;  // of another table
+    end = probed + next.slots;
   }
 }
 
-[[gnu::noinline]] bool MapState::goes_on(Rank home, std::uint32_t level, std::uint64_t hash,
+[[gnu::noinline]] bool MapState::goes_on(Rank home, std::uint32_t windows, std::uint64_t hash,
                                          MapCall call, Promise promise, std::byte* payload,
                                          MapApplied& ended) noexcept {
   if (home == self) {
-    if (level < tables()) return true;
+    if (windows < open[self]) return true;
     ended = passed_all(call, promise, hash, payload);
     return false;
   }
   const std::byte* const count = mapped(first, home);  // CON-G2: it is read after the windows
   if (count == nullptr) return false;
-  if (sizes.size() > 1) learn_tables(home, memory::load(word_of_slot(count, 0)));
-  if (level == known[home] && !takes_slot(call)) ended = Status::ok;
-  return level < known[home] && level < tables();
+  const bool is_news = learn_windows(home, memory::load(word_of_slot(count, 0)));
+  if (takes_slot(call)) {
+    if (is_news) return false;  // CON-G5: it begins anew
+  } else if (windows == open[home]) {
+    ended = Status::ok;
+  }
+  return windows < open[home] && window(windows, hash).level < tables();
 }
 
 template <class View>
@@ -233,7 +248,7 @@ MapApplied MapState::act(MapCall call, Promise promise, Sight sight, std::byte* 
   }
   ++serial;
   if (!replace(word_of_slot(slot, 0), seen, claim, promise)) return MapApplied::again();
-  if (word::state_of(claim) == word::erased) {
+  if (!is_unpublished(claim)) {
     if (found && call == MapCall::take) read_value();
     return {Status::ok, found};
   }
@@ -292,7 +307,7 @@ MapApplied MapState::begin(MapCall call, Promise promise, Style style,
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.
 void MapState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
-  if (head.kind != MessageKind::request) return;
+  if (head.kind != MessageKind::request || !has_part()) return;
   if (head.operation == kAskRoom) {
     std::uint64_t hash = 0;
     if (content.size() != sizeof hash) return;

@@ -5,9 +5,11 @@
 
 #include "container/map.hpp"
 
-/// Slots without an element that are used again, in a map that grows no more (CON-M5, CON-K3).
+/// Room for a key whose windows have no empty slot: a slot without an element (CON-M5, CON-K3), or
+/// a further window.
 namespace dunlin::container {
 
+using remote::Protocol;
 using remote::Status;
 
 namespace {
@@ -16,6 +18,49 @@ namespace {
 constexpr std::size_t kManyOffers = 64;
 
 }  // namespace
+
+/// The peer may have sent any number.
+Room MapState::room_behind(std::uint64_t windows_seen, std::uint64_t hash) {
+  if (windows_seen < open[self]) return {.status = Status::ok};
+  if (!opening.empty()) return {.status = Status::busy};
+  Room room;
+  try {
+    room = offer(hash);
+  } catch (const std::bad_alloc&) {
+    return {.status = Status::no_memory};
+  }
+  if (room.status != Status::full || !may_open()) return room;
+  opening.start(open_window());
+  hub.look_again_soon();
+  return {.status = Status::busy};
+}
+
+/// CON-G5: an offer that nobody has taken becomes void before the window is open, as that of an
+/// insert that is given up. The atomics of the fabric are those that a claim may use.
+Protocol<Status> MapState::open_window() {
+  for (const auto& [hash, offered] : offers) {
+    if (own_word(table(offered.level), offered.slot) != offered.word) continue;
+    const Claimant by{self, serial++, fingerprint_of(hash)};
+    const std::uint64_t claim =
+        spec.packed ? packed_claim(MapCall::insert, Sight::vacant, offered.word, by, 0)
+                    : claim_word(MapCall::insert, Sight::vacant, Promise::both, offered.word, by);
+    Site& site = table(offered.level).site;
+    const Status status = co_await post(
+        site, compare_swap(self, site.region(), offset_of_word(offered.slot), offered.word,
+                           word::with_state(claim, word::voided), nullptr));
+    if (status != Status::ok) co_return status;
+  }
+  offers.clear();
+  const std::uint32_t next = open[self];
+  if (next < sizes.size()) {
+    want_tables(next + 1);
+    co_await remote::Until([&] { return next < tables() || !why_not_grown.empty(); });
+    if (next >= tables()) co_return Status::no_room;
+  }
+  ++open[self];
+  memory::store(word_of_slot(first.site.memory(), 0), open[self]);
+  co_return Status::ok;
+}
 
 /// An offer is void once the slot has another word. Until then a further call of the same key is
 /// offered the same slot, so one of the two claims fails.
@@ -32,11 +77,12 @@ Room MapState::offer(std::uint64_t hash) {
   const std::uint16_t fingerprint = fingerprint_of(hash);
   std::vector<std::byte> key(spec.key_bytes);
   std::optional<OfferedSlot> found;
-  for (std::uint32_t level = 0; level < tables(); ++level) {
-    const MapTable& of = table(level);
-    std::uint32_t slot = of.first_slot(hash);
-    for (std::uint32_t probed = 0; probed < of.window; ++probed) {
-      const OfferedSlot one{level, slot, own_word(of, slot)};
+  for (std::uint32_t number = 0; number < open[self]; ++number) {
+    const KeyWindow in = window(number, hash);
+    const MapTable& of = table(in.level);
+    std::uint32_t slot = in.first;
+    for (std::uint32_t probed = 0; probed < in.slots; ++probed) {
+      const OfferedSlot one{in.level, slot, own_word(of, slot)};
       const word::State state = word::state_of(one.word);
       if (state == word::empty) return {.status = Status::name_taken};
       if (state != word::voided && word::fingerprint_of(one.word) == fingerprint) {

@@ -58,7 +58,7 @@ MapScan::MapScan(MapCore& map, Promise promise)
       most_(std::min(kScanBytes / map_.shape.slot_bytes,
                      *std::max_element(map_.sizes.begin(), map_.sizes.end()))),
       parts_left_(map_.members),
-      home_(map_.self) {
+      home_(map_.has_part() ? map_.self : 0) {
   static_assert(kScanBytes >= shape_of(kMaxElementBytes).slot_bytes);
   if (map_.values != nullptr) {
     most_ =
@@ -117,7 +117,7 @@ void MapScan::go_on(Status status) noexcept {
     slot_ += count_;
     if (slot_ == map_.sizes[level_]) {
       slot_ = 0;
-      leaves_part = ++level_ == map_.known[home_];
+      leaves_part = ++level_ == map_.tables_of(home_);
     }
   }
   if (!leaves_part) return;
@@ -159,7 +159,7 @@ Protocol<Status> MapScan::read_piece() {
     Site& site = map_.first.site;
     status = co_await post(site, read(home_, site.region(), 0, &count, sizeof count));
     if (status != Status::ok) co_return status;
-    map_.learn_tables(home_, count);
+    map_.learn_windows(home_, count);
   }
   co_return half_ ? Status::half_written : Status::ok;
 }
@@ -167,7 +167,7 @@ Protocol<Status> MapScan::read_piece() {
 /// Whether this piece is the last one of the part's tables, as far as this member knows.
 bool MapScan::must_count() const noexcept {
   const bool ends_table = slot_ + count_ == map_.sizes[level_];
-  return ends_table && level_ + 1 == map_.known[home_] && level_ + 1 < map_.sizes.size() &&
+  return ends_table && level_ + 1 == map_.tables_of(home_) && level_ + 1 < map_.sizes.size() &&
          home_ != map_.self;
 }
 

@@ -57,7 +57,7 @@ enum class Sight : std::uint8_t {
   wait,     // another call is about to change it: look again
   present,  // the key, whole
   erased,   // the key, without a value
-  half      // the key; its value is half written
+  half      // the key, if the slot had this word before it was read, too (CON-S4)
 };
 
 /// A call that claims a slot.
@@ -76,8 +76,11 @@ struct Claimant {
   const bool is_vacant = sight == Sight::vacant;
   word::State state = is_vacant ? word::reserved : word::changing;
   if (!takes_slot(call)) {
-    if (is_vacant || sight == Sight::erased) return 0;
-    state = word::erased;
+    // CON-S4: an erased slot keeps the word of its stamps but for the state. One that is half
+    // written has no such stamps, and is given up.
+    if (sight == Sight::present) return word::with_state(seen, word::erased);
+    if (sight != Sight::half) return 0;
+    state = word::voided;
   } else if (call == MapCall::insert && sight == Sight::present) {
     return 0;
   } else if (call == MapCall::add && sight == Sight::half) {
@@ -126,6 +129,9 @@ struct SlotImage {
   [[nodiscard]] bool is_whole() const noexcept {
     return shape.is_packed() || container::is_whole(shape, slot);
   }
+  [[nodiscard]] bool is_whole_as(std::uint64_t stamp) const noexcept {
+    return shape.is_packed() || container::has_stamps(shape, slot, stamp);
+  }
   [[nodiscard]] bool has_key(const std::byte* key, std::uint32_t bytes) const noexcept {
     return shape.is_packed() ? word_at(slot) == word_at(key) : begins_with(shape, slot, key, bytes);
   }
@@ -148,6 +154,9 @@ struct SmallMapSlot : SmallSlot {
   [[nodiscard]] std::uint64_t its_word() const noexcept { return word; }
   [[nodiscard]] bool is_written() const noexcept { return stamp != 0; }
   [[nodiscard]] bool is_whole() const noexcept { return stamp == word; }
+  [[nodiscard]] bool is_whole_as(std::uint64_t its_stamp) const noexcept {
+    return stamp == its_stamp;
+  }
   [[nodiscard]] bool has_key(const std::byte* key, std::uint32_t) const noexcept {
     return payload[0] == word_at(key);
   }
@@ -164,7 +173,7 @@ struct SmallMapSlot : SmallSlot {
   }
   /// Whether a slot with this word of a claim is still to be written.
   [[nodiscard]] static constexpr bool is_unpublished(std::uint64_t claim) noexcept {
-    return word::state_of(claim) != word::erased;
+    return word::state_of(claim) < word::erased;
   }
   /// A slot that was claimed as ready has its word already, and is whole with its last stamp:
   /// another call may have claimed it by then.
@@ -193,6 +202,7 @@ struct PackedSlot {
   [[nodiscard]] std::uint64_t its_word() const noexcept { return word; }
   [[nodiscard]] bool is_written() const noexcept { return true; }
   [[nodiscard]] bool is_whole() const noexcept { return true; }
+  [[nodiscard]] bool is_whole_as(std::uint64_t) const noexcept { return true; }
   [[nodiscard]] bool has_key(const std::byte* wanted, std::uint32_t) const noexcept {
     return key == word_at(wanted);
   }
@@ -235,14 +245,13 @@ template <class View>
   if (state == word::empty) return Sight::vacant;
   if (is_others(seen, fingerprint)) return Sight::other;
   if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
-  // A line that has been written once holds its part of the key for ever (CON-M1).
   if (!slot.is_written()) return Sight::wait;
   if (!slot.has_key(key, key_bytes)) return Sight::other;
   switch (state) {
     case word::ready:
       return slot.is_whole() ? Sight::present : Sight::wait;
-    case word::erased:
-      return Sight::erased;
+    case word::erased:  // CON-S4: else the key may be that of the slot's former owner
+      return slot.is_whole_as(word::with_state(seen, word::ready)) ? Sight::erased : Sight::wait;
     case word::half:
       return Sight::half;
     default:

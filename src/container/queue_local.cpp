@@ -69,7 +69,7 @@ QueueState::QueueState(Containers& its_containers, QueueSpec its_spec)
       checker(spec.checked ? std::make_unique<Checker>(hub, kQueueCalls, spec.name, site)
                            : nullptr),
       image(shape.slot_bytes),
-      answered(hub.progress.size()) {
+      answered(hub.progress.capacity()) {
   if (is_host()) memory::store(own_word(kGenerationOffset), mended_in);
   remote::ProtocolState* marker = nullptr;
   protocols.start(mark_orphans(), marker);

@@ -142,7 +142,7 @@ void QueueState::collect_claims() {
   recovered_below = memory::load(own_word(kTailOffset));
   claimed.clear();
   answered.assign(answered.size(), false);
-  for (Rank rank = 0; rank < hub.progress.size(); ++rank)
+  for (Rank rank = 0; rank < hub.progress.capacity(); ++rank)
     if (rank != spec.host && !hub.gone(rank) && site.connected(rank))
       hub.send(rank,
                {.container = site.id(),

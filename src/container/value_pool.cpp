@@ -38,11 +38,11 @@ std::size_t slab_bytes(const MapSpec& spec) {
   return largest <= wanted / 4 ? wanted : round_up(wanted, largest);
 }
 
-remote::SlabPoolOptions options_of(const MapSpec& spec) {
+remote::SlabPoolOptions options_of(const MapSpec& spec, bool has_part) {
   return {.name = "container:" + spec.name,
           .slab_bytes = slab_bytes(spec),
           .block_bytes = block_sizes(spec.longest_value),
-          .own_bytes = spec.pool_bytes};
+          .own_bytes = has_part ? spec.pool_bytes : 0};
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void ValuePool::check(const MapSpec& spec) {
 
 ValuePool::ValuePool(MapState& map)
     : map_(map),
-      slabs_(map.hub.progress, options_of(map.spec)),
+      slabs_(map.hub.progress, options_of(map.spec, map.has_part())),
       rank_(map.self),
       protocols_(map.hub.progress) {
   map_.hub.progress.add(*this);
@@ -86,7 +86,7 @@ remote::Progress& ValuePool::its_progress() const noexcept { return map_.hub.pro
 bool ValuePool::is_sound(const ValueReference& reference) const noexcept {
   if (reference.bytes <= kReferenceBytes || reference.bytes > map_.spec.longest_value) return false;
   const auto size_class = slabs_.class_of(block_shape(reference.bytes).slot_bytes);
-  return size_class && slabs_.is_block(reference.offset, *size_class);
+  return size_class && slabs_.is_block(reference.offset, *size_class, map_.spec.pool_bytes);
 }
 
 void ValuePool::free(Rank home, const ValueReference& reference) noexcept {

@@ -24,7 +24,8 @@ struct WordsState {
       : containers(its_containers),
         hub(its_containers.hub()),
         progress(hub.progress),
-        site(hub, kind, name, bytes, kind + "\n" + layout),
+        site(hub, kind, name, hub.is_founder(hub.fabric.rank()) ? bytes : kCacheLineBytes,
+             kind + "\n" + layout),
         counters(hub.counters, kind, name, capacity, nullptr) {
     site.announce();
   }
@@ -128,7 +129,7 @@ std::byte* WordsState::at(Rank home, std::uint64_t offset, std::size_t bytes) no
   DUNLIN_ONE_THREAD(&hub.fabric);
   if (progress.was_stopped() || !hub.fabric.properties().atomics_coherent_with_cpu) return nullptr;
   const std::size_t size = site.own().size();  // as at all members
-  if (home >= progress.size() || offset > size || bytes > size - offset) return nullptr;
+  if (home >= progress.capacity() || offset > size || bytes > size - offset) return nullptr;
   std::byte* const there = site.mapped(home, size);
   return there != nullptr ? there + offset : nullptr;
 }
@@ -219,7 +220,8 @@ Counter::Counter(Containers& containers, const CounterOptions& options)
 }
 
 remote::Call<container::Added> Counter::add(std::uint64_t value) {
-  return core_.add(options_.sharded ? core_.containers().fabric().rank() : options_.host, 0, value);
+  const Rank self = core_.containers().fabric().rank();  // a later member adds to a founder's word
+  return core_.add(options_.sharded ? self % core_.members() : options_.host, 0, value);
 }
 
 remote::Call<container::CounterValue> Counter::read() {

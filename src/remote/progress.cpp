@@ -78,15 +78,6 @@ void Progress::add(Part& part) {
 
 void Progress::remove(Part& part) noexcept { std::erase(parts_, &part); }
 
-void Progress::check_is_founder(const std::string& who) const {
-  if (fabric_.rank() < size_) return;
-  throw Error(
-      who + ": this process is member " + std::to_string(fabric_.rank()) +
-      " and came later than the " + std::to_string(size_) +
-      " founders; members that join a group can use a Store and a SegmentSpace, and nothing "
-      "else of these layers");
-}
-
 void Progress::check_is_only(const std::string& who, const std::string& region) const {
   if (!fabric_.has_region(region)) return;
   throw Error(who +

@@ -218,10 +218,15 @@ std::optional<std::uint32_t> SlabPool::class_of(std::size_t bytes) const noexcep
 }
 
 bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept {
+  return is_block(offset, size_class, state_->options.own_bytes);
+}
+
+bool SlabPool::is_block(std::uint64_t offset, std::uint32_t size_class,
+                        std::size_t own_bytes) const noexcept {
   const State& state = *state_;
   if (size_class >= state.options.block_bytes.size()) return false;
   const std::uint64_t within = offset % state.stride();
-  return offset / state.stride() < state.own_slabs && within >= state.header_bytes &&
+  return offset / state.stride() < own_bytes / state.stride() && within >= state.header_bytes &&
          (within - state.header_bytes) % state.options.block_bytes[size_class] == 0 &&
          within + state.options.block_bytes[size_class] <= state.stride();
 }

@@ -22,7 +22,12 @@ struct CheckedContainers : test::OnContainers {
   void start_maps() {
     start(3);
     maps = make<Map>(MapOptions{.name = "map", .slots = 100, .checked = true});
-    while (maps[0]->home_of(key) != 2) ++key;
+    find_home();
+    while (maps[0]->home_of(key) != home) ++key;
+  }
+  void find_home() {
+    home = last_with_part();
+    other = 3 - home;
   }
   /// All that has been said about broken promises.
   std::string sentences() {
@@ -32,7 +37,8 @@ struct CheckedContainers : test::OnContainers {
     return all;
   }
   std::string name(Rank rank) { return (*cluster)[0].fabric().member_name(rank); }
-  std::uint64_t key = 0;  // which member 2 holds
+  std::uint64_t key = 0;     // which the home holds
+  Rank home = 2, other = 1;  // two members beside member 0
 };
 
 DUNLIN_RUN_ON(test::container_cases(), CheckedContainers);
@@ -42,13 +48,13 @@ TEST_P(CheckedContainers, NameBothCallersOfABrokenPromise) {
   start_maps();
   // By message, or a call on shared memory would have ended when the other begins.
   auto insert = maps[0]->insert(key, 7, Promise::writes, Style::message);
-  auto find = maps[1]->find(key, Promise::both, Style::message);
+  auto find = maps[other]->find(key, Promise::both, Style::message);
   const Status first = cluster->end_of(insert), second = cluster->end_of(find);
   EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
   const std::string said = sentences();
-  EXPECT_TRUE(contains(said, "map 'map', part of member '" + name(2) + "': ")) << said;
+  EXPECT_TRUE(contains(said, "map 'map', part of member '" + name(home) + "': ")) << said;
   EXPECT_TRUE(contains(said, "insert of member '" + name(0) + "' (promise 'writes')")) << said;
-  EXPECT_TRUE(contains(said, "find of member '" + name(1) + "' (promise 'both')")) << said;
+  EXPECT_TRUE(contains(said, "find of member '" + name(other) + "' (promise 'both')")) << said;
   EXPECT_TRUE(contains(said, "'writes' forbids that")) << said;
 }
 
@@ -56,10 +62,10 @@ TEST_P(CheckedContainers, ACallThatBreaksAPromiseTouchesNothing) {
   start_maps();
   for (std::uint64_t round = 0; round < 10; ++round) {
     auto erase = maps[0]->erase(key, Promise::both, Style::message);
-    auto insert = maps[1]->insert(key, round, Promise::local, Style::message);
+    auto insert = maps[other]->insert(key, round, Promise::local, Style::message);
     const Status first = cluster->end_of(erase), second = cluster->end_of(insert);
     EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
-    auto find = maps[2]->find(key);
+    auto find = maps[home]->find(key);
     EXPECT_EQ(cluster->end_of(find), Status::ok);
     if (second == Status::broken_promise) {
       EXPECT_TRUE(!find.result().found() || find.result().value() != round);
@@ -69,16 +75,17 @@ TEST_P(CheckedContainers, ACallThatBreaksAPromiseTouchesNothing) {
 
 TEST_P(CheckedContainers, AQueueNamesThemToo) {
   start(3);
+  find_home();
   auto queues =
-      make<Fifo>(QueueOptions{.name = "queue", .capacity = 10, .host = 2, .checked = true});
+      make<Fifo>(QueueOptions{.name = "queue", .capacity = 10, .host = home, .checked = true});
   auto push = queues[0]->push(7, Promise::both, Style::message);
-  auto pop = queues[1]->pop(Promise::reads, Style::message);
+  auto pop = queues[other]->pop(Promise::reads, Style::message);
   const Status first = cluster->end_of(push), second = cluster->end_of(pop);
   EXPECT_TRUE(first == Status::broken_promise || second == Status::broken_promise);
   const std::string said = sentences();
-  EXPECT_TRUE(contains(said, "queue 'queue', part of member '" + name(2) + "': ")) << said;
+  EXPECT_TRUE(contains(said, "queue 'queue', part of member '" + name(home) + "': ")) << said;
   EXPECT_TRUE(contains(said, "push of member '" + name(0) + "' (promise 'both')")) << said;
-  EXPECT_TRUE(contains(said, "pop of member '" + name(1) + "' (promise 'reads')")) << said;
+  EXPECT_TRUE(contains(said, "pop of member '" + name(other) + "' (promise 'reads')")) << said;
 }
 
 TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
@@ -97,7 +104,7 @@ TEST_P(CheckedContainers, SayNothingOfPhasesThatKeepTheirPromises) {
       if (by == 0) return map.find(i, Promise::both);
       return by == 1 ? map.assign(i, 1, Promise::both) : map.erase(i, Promise::both);
     });
-    EXPECT_EQ(remote::describe(cluster->end_of(maps[1]->add(key, 1, Promise::local))), "done");
+    EXPECT_EQ(remote::describe(cluster->end_of(maps[other]->add(key, 1, Promise::local))), "done");
   }
   EXPECT_EQ(sentences(), "\n\n\n") << "CON-C3: a call of the phase before still counts";
 }
@@ -115,7 +122,7 @@ TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
     EXPECT_TRUE(cluster->until([&] {
       if (!find.finished()) return false;
       if (std::exchange(began, true) && find.ok()) return true;
-      find = maps[1]->find(key, Promise::reads);
+      find = maps[other]->find(key, Promise::reads);
       return false;
     }));
   }
@@ -123,10 +130,11 @@ TEST_P(CheckedContainers, AnAbandonedCallIsRetracted) {
 
 TEST_P(CheckedContainers, AreRefusedBesideUncheckedOnes) {
   start(2);
-  Map checked((*cluster)[0],
+  home = last_with_part();
+  Map checked((*cluster)[1 - home],
               {.name = "map", .slots = 9, .style = GetParam().style, .checked = true});
-  const Map unchecked((*cluster)[1], {.name = "map", .slots = 9, .style = GetParam().style});
-  while (checked.home_of(key) != 1) ++key;
+  const Map unchecked((*cluster)[home], {.name = "map", .slots = 9, .style = GetParam().style});
+  while (checked.home_of(key) != home) ++key;
   EXPECT_EQ(remote::describe(cluster->end_of(checked.find(key))),
             remote::describe(Status::refused));
 }
@@ -136,16 +144,16 @@ TEST_P(CheckedContainers, AHomeChecksWhatABufferBrings) {
   Map::Operation find;
   std::array<std::uint64_t, 2> element{key, 3};
   EXPECT_TRUE(cluster->until([&] {  // as a buffer's handler does
-    if (find.finished()) find = maps[1]->find(key, Promise::reads, Style::message);
-    return maps[2]
+    if (find.finished()) find = maps[other]->find(key, Promise::reads, Style::message);
+    return maps[home]
                ->core()
                .apply(container::MapCall::assign, Promise::local,
                       reinterpret_cast<std::byte*>(element.data()))
                .status() == Status::broken_promise;
   }));
-  const std::string& said = (*cluster)[2].broken_promise();
-  EXPECT_TRUE(contains(said, "assign of member '" + name(2) + "' (promise 'local')")) << said;
-  EXPECT_TRUE(contains(said, "find of member '" + name(1) + "' (promise 'reads')")) << said;
+  const std::string& said = (*cluster)[home].broken_promise();
+  EXPECT_TRUE(contains(said, "assign of member '" + name(home) + "' (promise 'local')")) << said;
+  EXPECT_TRUE(contains(said, "find of member '" + name(other) + "' (promise 'reads')")) << said;
 }
 
 /// Members of a group, which goes on when one of them dies.

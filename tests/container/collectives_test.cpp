@@ -195,7 +195,7 @@ TEST_P(MembersThatMeet, MayBeSomeOfAllInAnyOrder) {
 
 TEST_P(MembersThatMeet, WaitForOneThatMakesItsPartLate) {
   start(3);
-  const CollectivesOptions options{.name = "team"};
+  const CollectivesOptions options{.name = "team", .members = {0, 1, 2}};
   for (const Rank rank : {0U, 1U})
     teams.push_back(std::make_unique<Collectives>((*cluster)[rank], options));
   std::vector<remote::Call<CollectiveOutcome>> calls;
@@ -262,8 +262,8 @@ TEST_P(MembersThatMeet, AllEndLostIfOneGivesACallUpOrDestroysItsPart) {
 TEST_P(MembersThatMeet, AreRefusedIfTheirOptionsOrCallsDiffer) {
   start(2);
   {
-    Collectives small((*cluster)[0], {.name = "team", .bytes = 8});
-    Collectives large((*cluster)[1], {.name = "team", .bytes = 16});
+    Collectives small((*cluster)[0], {.name = "team", .members = {0, 1}, .bytes = 8});
+    Collectives large((*cluster)[1], {.name = "team", .members = {0, 1}, .bytes = 16});
     auto one = small.barrier(), other = large.barrier();
     EXPECT_EQ(cluster->end_of(one), Status::refused);
     EXPECT_EQ(cluster->end_of(other), Status::refused);
@@ -295,7 +295,7 @@ TEST(CollectivesMisused, ThrowErrorsThatSayWhatToDo) {
   };
   EXPECT_TRUE(contains(error_of({.name = ""}), "its name must have 1 to"));
   EXPECT_TRUE(contains(error_of({.name = "t", .members = {0, 3}}),
-                       "collectives 't': member 3 is none of the 3 founders"));
+                       "collectives 't': there is no member 3, only 3 ranks"));
   EXPECT_TRUE(contains(error_of({.name = "t", .members = {0, 1, 0}}), "member 0 is named twice"));
   EXPECT_TRUE(contains(error_of({.name = "t", .members = {2, 1}}),
                        "this process, member 0, is not of the set"));

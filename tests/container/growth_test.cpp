@@ -46,7 +46,7 @@ TEST_P(GrowingMaps, BehaveAsAStandardMapDoesBeyondTheirFirstSlots) {
       maps, 500, [](std::uint64_t drawn) { return drawn % 80; },
       [](std::uint64_t drawn) { return static_cast<std::uint32_t>(drawn); });
   EXPECT_GT(tables_of(0), 2U);
-  EXPECT_GT(tables_of(1), 2U);
+  EXPECT_GT(tables_of(last_with_part()), 2U);
   for (const Rank by : {0U, 1U}) {
     const auto times = times_in_scan(by);
     EXPECT_EQ(times.size(), model.size());
@@ -107,8 +107,8 @@ TEST_P(GrowingMaps, AreFullWhenAllSlotsAreTaken) {
   }
   EXPECT_EQ(kept.size(), 14U);
   EXPECT_EQ(full, 16U);
-  EXPECT_EQ(maps[0]->local_use().slots, 7U);
-  EXPECT_EQ(tables_of(0), 3U);  // 2 + 2 + 3
+  EXPECT_EQ(maps[0]->local_use().slots, last_has_no_part() ? 14U : 7U);
+  EXPECT_EQ(tables_of(0), 3U);  // 2 + 2 + 3, or 4 + 4 + 6
   EXPECT_EQ(maps[0]->why_not_grown(), "");
   for (std::uint64_t key = 1; key <= 30; ++key) {
     auto op = maps[0]->find(key);

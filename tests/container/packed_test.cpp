@@ -24,10 +24,8 @@ struct PackedMaps : test::OnContainers {
 
   void start_maps(std::uint32_t members, MapOptions options) {
     start(members);
-    options.style = GetParam().style;
     options.packed = true;
-    for (Rank rank = 0; rank < members; ++rank)
-      maps.push_back(std::make_unique<CountMap>((*cluster)[rank], options));
+    maps = make<CountMap>(options);
   }
   Status insert(Rank by, std::uint64_t key) { return cluster->end_of(maps[by]->insert(key, 7)); }
   [[nodiscard]] std::uint64_t elements() const {

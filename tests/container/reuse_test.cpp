@@ -1,4 +1,7 @@
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <random>
@@ -6,11 +9,14 @@
 #include <vector>
 
 #include "container/clusters.hpp"
+#include "container/map_slot.hpp"
 
 /// Maps in which ever new keys come and go: what the erased ones have left is used again.
 namespace dunlin {
 namespace {
 
+using container::MapCall;
+using container::Sight;
 using remote::Status;
 
 struct ReusedSlots : test::OnContainers {
@@ -171,6 +177,56 @@ TEST_P(ReusedSlots, AMapOfWhichEachSlotHasAnElementIsFull) {
     EXPECT_EQ(remote::describe(end_of(find)), "done");
     EXPECT_TRUE(find.result().found());
   }
+}
+
+/// Two keys whose slots have equal words but for what their calls write.
+struct AlikeKeys {
+  AlikeKeys() {
+    while (fingerprint(other) != fingerprint(key) || other == key) ++other;
+  }
+  static std::uint16_t fingerprint(const std::uint64_t& of) {
+    return container::fingerprint_of(container::hash_of(&of, sizeof of));
+  }
+  std::uint64_t key = 1, other = 1;
+};
+
+/// CON-S4: a slot has gone from `key` to `other`, which was erased, between a read of the slot's
+/// payload and that of its word.
+TEST(ReadsOfReusedSlots, TakeNoKeyOfAFormerOwner) {
+  const AlikeKeys keys;
+  const std::uint16_t print = AlikeKeys::fingerprint(keys.key);
+  const auto word = [&](std::uint64_t version, container::word::State state) {
+    return container::word::make(version, 1, 0, print, state);
+  };
+  const std::uint64_t former = word(5, container::word::ready), of_key = keys.key;
+  const auto sight = [&](std::uint64_t its_word, std::uint64_t key) {
+    container::SmallMapSlot slot;
+    slot.word = its_word;
+    slot.payload[0] = of_key;
+    slot.payload[1] = 0;
+    slot.stamp = former;
+    const auto* const wanted = reinterpret_cast<const std::byte*>(&key);
+    const Sight in_registers =
+        container::sight_of(slot, MapCall::insert, print, wanted, sizeof key);
+    std::array<std::byte, sizeof slot> image;
+    std::memcpy(image.data(), &slot, sizeof slot);
+    const container::SlotShape shape = container::shape_of(16);
+    const container::SlotImage view{shape, image.data()};
+    EXPECT_EQ(container::sight_of(view, MapCall::insert, print, wanted, sizeof key), in_registers);
+    return in_registers;
+  };
+  EXPECT_EQ(sight(former, keys.key), Sight::present);
+  EXPECT_EQ(sight(word(5, container::word::erased), keys.key), Sight::erased);
+  EXPECT_EQ(sight(word(7, container::word::erased), keys.key), Sight::wait) << "CON-S4";
+  EXPECT_EQ(sight(word(6, container::word::ready), keys.key), Sight::wait);
+  EXPECT_EQ(sight(word(7, container::word::erased), keys.other), Sight::other);
+  const container::Claimant by{.self = 1, .serial = 3, .fingerprint = print};
+  const std::uint64_t erased =
+      container::claim_word(MapCall::erase, Sight::present, Promise::both, former, by);
+  EXPECT_EQ(sight(erased, keys.key), Sight::erased);
+  const std::uint64_t given_up = container::claim_word(MapCall::erase, Sight::half, Promise::both,
+                                                       word(6, container::word::half), by);
+  EXPECT_EQ(sight(given_up, keys.key), Sight::other);
 }
 
 }  // namespace

@@ -282,7 +282,7 @@ struct SegmentAudit {
   std::uint64_t values = 0;
   std::array<AuditedSegment, kAuditedSegments> segments;
   std::vector<std::unique_ptr<AuditedClient>> clients;  // null: has not come
-  std::vector<LateNode<AuditedClient>> late;
+  std::vector<LateNode> late;
   Rank next_late = founders;
 };
 

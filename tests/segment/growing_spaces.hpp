@@ -10,33 +10,10 @@
 #include <dunlin/group.hpp>
 
 #include "segment/spaces.hpp"
+#include "support/late_node.hpp"
 
 /// Members of one space in the simulator, some of which join the group when it is at work.
 namespace dunlin::test {
-
-/// A node that comes into the group, and makes a member of it there.
-template <class Member>
-class LateNode {
- public:
-  /// Begins to come in; on the node's own CPU.
-  void enter(sim::World& world, Rank node) {
-    entry_ = std::make_unique<GroupEntry>(
-        "late" + std::to_string(node), GroupOptions{.rendezvous = world.rendezvous(node, "sim")});
-  }
-  /// `make(group)` makes the member, once this node is in the group.
-  template <class Make>
-  std::size_t poll(std::unique_ptr<Member>& member, const Make& make) {
-    if (member || !entry_) return 0;
-    std::unique_ptr<Group> group = entry_->poll();
-    if (!group) return 0;
-    entry_.reset();
-    member = make(std::move(group));
-    return 1;
-  }
-
- private:
-  std::unique_ptr<GroupEntry> entry_;
-};
 
 class GrowingSpaces final : public Spaces {
  public:
@@ -106,7 +83,7 @@ class GrowingSpaces final : public Spaces {
 
   std::uint32_t most_;
   std::vector<std::unique_ptr<GroupMember>> nodes_;
-  std::vector<LateNode<GroupMember>> late_;
+  std::vector<LateNode> late_;
 };
 
 /// One founder, and members that have all come later.

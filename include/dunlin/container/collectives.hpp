@@ -36,7 +36,7 @@ namespace dunlin {
 
 struct CollectivesOptions {
   std::string name;                // the same at all members
-  std::vector<Rank> members = {};  // in the same order at all; empty: all that are members now
+  std::vector<Rank> members = {};  // in the same order at all; empty: the founders that are there
   std::uint32_t bytes = 1024;      // most bytes of a call: of a gather, those of all together
 };
 

@@ -18,20 +18,22 @@
 /// of it. One thread uses it, the one that polls.
 ///
 /// Invariants (docs/container.md explains and proves them):
-///  CON-M1  A slot that is not empty never becomes empty, and the slot of a key stays that key's
-///          until its home has offered it to another one (CON-M5).
+///  CON-M1  A slot that is not empty never becomes empty. The slot of a key stays that key's until
+///          its home has offered it to another one (CON-M5), or it becomes void.
 ///  CON-M2  No key has two slots.
 ///  CON-M3  A word that is reserved or changing is changed only by its owner; after the owner's
 ///          agreed death only by the member that holds it.
-///  CON-M5  A home offers a slot without an element to a key only if the key has no slot, no slot
-///          of its sequence is empty, and none ever will be; and one slot at a time.
+///  CON-M5  A home offers a slot without an element to a key only if the key has no slot, and no
+///          slot of its open windows is empty; and one slot at a time.
 ///  CON-K2  A call that changes what the map has for a key with a packed slot does so by one
 ///          compare-and-swap.
 ///  CON-K3  A packed slot whose word has been ready once stays its key's for ever.
-///  CON-G1  A key's sequence is the windows of its part's tables, table by table. The key's slot
-///          is in the first window that had a vacant slot.
-///  CON-G2  A call ends without its key only after it has looked at the windows of all tables that
-///          the home had at some moment of the call, or up to a vacant slot.
+///  CON-G1  A key's sequence is its windows, one after the other. The key's slot is in an open
+///          window, and no slot before it is empty.
+///  CON-G2  A call ends without its key only after it has passed all windows that were open at some
+///          moment of the call, or seen an empty slot.
+///  CON-G5  No offer can be taken any more when a window is opened. An insert that learns of a new
+///          window begins with the first one again.
 namespace dunlin::container {
 
 struct MapSpec {
@@ -100,6 +102,7 @@ struct MapUse {
   std::uint64_t erased = 0;
   std::uint64_t other = 0;  // slots that are reserved, changing, void or half-written
   std::uint32_t tables = 1;
+  std::uint32_t windows = 1;  // where a key may be: 16 slots each, or 32 packed ones
 };
 
 struct MapState;

@@ -90,7 +90,7 @@ inline void encode(const SlotShape& shape, const void* payload, std::uint64_t st
   }
 }
 
-/// Whether all stamps but the slot's first word are this one.
+/// Whether all stamps behind the slot's first word are this one.
 [[nodiscard]] inline bool has_stamps(const SlotShape& shape, const std::byte* slot,
                                      std::uint64_t stamp) noexcept {
   if (shape.lines == 1) return word_at(slot + shape.slot_bytes - kStampBytes) == stamp;

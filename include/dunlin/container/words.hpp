@@ -69,7 +69,8 @@ class WordsCore {
   WordsCore& operator=(const WordsCore&) = delete;
 
   [[nodiscard]] Containers& containers() const noexcept;
-  [[nodiscard]] std::uint32_t members() const noexcept { return containers().fabric().size(); }
+  /// Those that have a part: the founders.
+  [[nodiscard]] std::uint32_t members() const noexcept { return containers().progress().size(); }
   /// This member's own bytes; others may be writing them (dunlin/fabric/memory.hpp).
   [[nodiscard]] std::span<std::byte> own() const noexcept;
 
@@ -137,7 +138,7 @@ class Array {
  public:
   Array(Containers& containers, const ArrayOptions& options)
       : size_(options.size),
-        block_((options.size + containers.fabric().size() - 1) / containers.fabric().size()),
+        block_((options.size + containers.progress().size() - 1) / containers.progress().size()),
         core_(containers, "array", options.name, block_ * kStride,
               "element " + std::to_string(sizeof(T)) + "\nsize " + std::to_string(options.size),
               block_) {}

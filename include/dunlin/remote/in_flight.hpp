@@ -219,8 +219,6 @@ class Progress {
   // --- for layers --------------------------------------------------------------------------------
   void add(Part& part);
   void remove(Part& part) noexcept;
-  /// Throws Error, whose text begins with `who`, if this process came later than the founders.
-  void check_is_founder(const std::string& who) const;
   /// Throws Error, whose text begins with `who`, if this process has such an object already, whose
   /// region has that name: other members would find only one of the two.
   void check_is_only(const std::string& who, const std::string& region) const;

@@ -120,6 +120,9 @@ class SlabPool final : public Part {
   /// Whether a block of this member's memory could be at that offset: a check of values that a peer
   /// has written.
   [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept;
+  /// The same of another member, which has so many bytes.
+  [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class,
+                              std::size_t own_bytes) const noexcept;
 
   // --- in a pool that makes room: called by members when the home asks ---------------------------
   /// Says that the home has freed blocks of that size in the slab, or that the slab has no holder.
