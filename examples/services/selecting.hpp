@@ -15,7 +15,7 @@
 /// member.
 namespace services {
 
-constexpr std::size_t kRecordsPerSegment = 512;  // 64 KB
+inline constexpr std::size_t kRecordsPerSegment = 512;  // 64 KB
 
 struct Record {
   std::int64_t bytes = 0;
