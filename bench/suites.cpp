@@ -83,7 +83,8 @@ const std::vector<Suite>& suites() {
            [] {
              return joined<Experiment>(on_each_network(null_overhead, coherence, gets_in_flight,
                                                        uncontended_locks, contended_locks),
-                                       daemon_trips(), segment_peers(), simulated_segments());
+                                       daemon_trips(), segment_peers(), queries(),
+                                       simulated_segments(), simulated_services());
            }},
       {.name = "container",
        .description =

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -113,6 +114,9 @@ std::vector<Result> components(const Effort& effort) {
 
 // --- tables II and III, figures 4 and 5 ----------------------------------------------------------
 
+constexpr const char* kBclSequence = "the sequence of BCL";
+constexpr const char* kCheaperStyle = "the cheaper style";
+
 /// A method of those tables: ours, the sequence of BCL, and what the latter costs by table I. The
 /// paper takes dearer atomics for queues, without a number, so for these that is the least.
 struct Method {
@@ -121,6 +125,8 @@ struct Method {
   std::vector<Component> theirs;
   double published_ns;
   const char* note;
+  const char* their_name = kBclSequence;
+  bool in_tables = true;
 };
 
 const std::vector<Method>& methods() {
@@ -138,6 +144,14 @@ const std::vector<Method>& methods() {
        {take_ticket, put},
        kF + kW,
        "The same sequence. Published: at least."},
+      {Call::push,
+       Promise::both,
+       {take_ticket, put},
+       kF + kW,
+       "With a checksum in the element, theirs needs no second swap; ours has none in any case. "
+       "Published: at least.",
+       "BCL's queue with checksums",
+       false},
       {Call::pop,
        Promise::both,
        {take_place, get, mark_taken},
@@ -168,8 +182,20 @@ const std::vector<Method>& methods() {
   return all;
 }
 
+constexpr std::array kMethodStyles{Style::one_sided, Style::message, Style::automatic};
+
 struct MethodTimes {
-  std::vector<double> ours, theirs, by_message;
+  [[nodiscard]] std::vector<double> of(Style style) const {
+    const auto* const found = std::ranges::find(kMethodStyles, style);
+    return ours.at(static_cast<std::size_t>(found - kMethodStyles.begin()));
+  }
+  [[nodiscard]] std::vector<double> of_cheaper_style() const {
+    std::vector<double> least;
+    std::ranges::transform(ours[0], ours[1], std::back_inserter(least), std::ranges::min);
+    return least;
+  }
+  std::array<std::vector<double>, kMethodStyles.size()> ours;
+  std::vector<double> theirs;
 };
 
 /// Of the methods whose calls are wanted, by their places; of the other none.
@@ -181,10 +207,10 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size
       methods(), [&](const Method& each) { return on_queue(each.call) && wanted(each.call); });
   const SimulatedProcess::Work work{.times = times_of(effort)};
   for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
-    for (const Style style : {Style::one_sided, Style::message}) {
-      const auto all =
-          processes_of(network_of(effort, size.nodes), size.processes(), seed,
-                       {.style = style, .slots = kSlots, .capacity = queues ? kCapacity : 0});
+    for (std::size_t style = 0; style < kMethodStyles.size(); ++style) {
+      const auto all = processes_of(
+          network_of(effort, size.nodes), size.processes(), seed,
+          {.style = kMethodStyles.at(style), .slots = kSlots, .capacity = queues ? kCapacity : 0});
       if (queues) {
         for (Rank rank = 0; rank < all->layers.size(); ++rank)
           all->start(rank,
@@ -194,13 +220,9 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size
       for (std::size_t i = 0; i < methods().size(); ++i) {
         const Method& each = methods()[i];
         if (!wanted(each.call)) continue;
-        const double ours = time_of_calls(*all, each.call, each.promise, seed, work);
-        if (style == Style::message) {
-          times[i].by_message.push_back(ours);
-        } else {
-          times[i].ours.push_back(ours);
+        times[i].ours.at(style).push_back(time_of_calls(*all, each.call, each.promise, seed, work));
+        if (kMethodStyles.at(style) == Style::one_sided)
           times[i].theirs.push_back(time_of_bare(*all, each.theirs, seed, work));
-        }
       }
     }
   }
@@ -225,12 +247,17 @@ std::vector<Result> by_nodes(const Effort& effort, const std::vector<Size>& size
     for (std::size_t i = 0; i < methods().size(); ++i) {
       const Method& each = methods()[i];
       if (!wanted(each.call)) continue;
-      results.push_back(compared(result_of(each, Style::one_sided, size), times[i].ours,
-                                 "the sequence of BCL", times[i].theirs));
+      const std::vector<double> one_sided = times[i].of(Style::one_sided);
+      results.push_back(compared(result_of(each, Style::one_sided, size), one_sided,
+                                 each.their_name, times[i].theirs));
       results.back().published = published(effort, size.nodes, each.published_ns);
+      if (!each.in_tables) continue;
+      results.push_back(compared(result_of(each, Style::automatic, size),
+                                 times[i].of(Style::automatic), kCheaperStyle,
+                                 times[i].of_cheaper_style()));
       if (each.promise != Promise::both) continue;
-      results.push_back(compared(result_of(each, Style::message, size), times[i].by_message,
-                                 "ours, one-sided", times[i].ours));
+      results.push_back(compared(result_of(each, Style::message, size), times[i].of(Style::message),
+                                 "ours, one-sided", one_sided));
     }
   }
   return results;
@@ -250,14 +277,15 @@ std::vector<Result> method_costs(const Effort& effort) {
   const auto times = times_of_methods(effort, size, [](Call) { return true; });
   const ComponentCosts costs = component_costs(network_of(effort, size.nodes));
   std::vector<Result> results;
-  for (std::size_t i = 0; i < methods().size(); ++i)
+  for (std::size_t i = 0; i < methods().size(); ++i) {
+    const Method& each = methods()[i];
+    if (!each.in_tables) continue;
     for (const Style style : {Style::one_sided, Style::message}) {
-      const Method& each = methods()[i];
       const bool one_sided = style == Style::one_sided;
       Result result = result_of(each, style, size);
       // Table I is of 64 nodes; these are 16, of whose processes as few share a node.
       if (one_sided) result.published = published(effort, kPublishedNodes, each.published_ns);
-      const auto& measured = one_sided ? times[i].ours : times[i].by_message;
+      const std::vector<double> measured = times[i].of(style);
       const double load = 1.0 * times_of(effort) / kSlots;
       const std::vector<double> predicted(
           measured.size(),
@@ -265,13 +293,31 @@ std::vector<Result> method_costs(const Effort& effort) {
       compare(result, measured, "its prediction", predicted);
       results.push_back(result);
       if (!one_sided) continue;
-      compare(result, measured, "the sequence of BCL", times[i].theirs);
+      compare(result, measured, each.their_name, times[i].theirs);
       results.push_back(std::move(result));
     }
+    results.push_back(compared(result_of(each, Style::automatic, size),
+                               times[i].of(Style::automatic), kCheaperStyle,
+                               times[i].of_cheaper_style()));
+  }
   return results;
 }
 
 // --- figure 6 ------------------------------------------------------------------------------------
+
+struct ComputingCase {
+  const char* name;
+  Style style;
+  bool progress_thread;
+  const char* note;
+};
+constexpr std::array kComputing{
+    ComputingCase{"one_sided", Style::one_sided, false, ""},
+    ComputingCase{"message", Style::message, false, ""},
+    ComputingCase{"message, progress thread", Style::message, true,
+                  "Published: does not wait, and is hit by contention between the two threads; "
+                  "here each has a processor of its own."},
+    ComputingCase{"automatic", Style::automatic, false, ""}};
 
 std::vector<Result> computing(const Effort& effort) {
   const std::vector<double> computing_us =
@@ -279,23 +325,26 @@ std::vector<Result> computing(const Effort& effort) {
   const Size size = effort.quick ? kQuickSize : kSizeOfComputing;
   std::vector<Result> results;
   for (const double us : computing_us) {
-    std::array<std::vector<double>, 2> series;
+    std::array<std::vector<double>, kComputing.size()> series;
     for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed)
-      for (const Style style : {Style::one_sided, Style::message}) {
-        const auto all = processes_of(network_of(effort, size.nodes), size.processes(), seed,
-                                      {.style = style, .slots = kSlots, .capacity = kCapacity});
-        series.at(style == Style::message)
-            .push_back(time_of_calls(*all, Call::push, Promise::both, seed,
-                                     {.times = times_of(effort), .computing_ns = us * 1000}));
+      for (std::size_t i = 0; i < kComputing.size(); ++i) {
+        const ComputingCase& each = kComputing.at(i);
+        const auto all =
+            processes_of(network_of(effort, size.nodes), size.processes(), seed,
+                         {.style = each.style, .slots = kSlots, .capacity = kCapacity});
+        series.at(i).push_back(time_of_calls(*all, Call::push, Promise::both, seed,
+                                             {.times = times_of(effort),
+                                              .computing_ns = us * 1000,
+                                              .progress_thread = each.progress_thread}));
       }
-    for (const Style style : {Style::one_sided, Style::message}) {
-      Result result{.params = {{"computing us", us}, {"style", std::string(name_of(style))}},
-                    .unit = "ns"};
-      if (style == Style::message && us == 2 && effort.profile.empty())
+    for (std::size_t i = 0; i < kComputing.size(); ++i) {
+      const ComputingCase& each = kComputing.at(i);
+      Result result{
+          .params = {{"computing us", us}, {"way", each.name}}, .unit = "ns", .note = each.note};
+      if (each.style == Style::message && us == 2 && effort.profile.empty() &&
+          !each.progress_thread)
         result.note = "Published: from here on a message takes longer.";
-      const bool by_message = style == Style::message;
-      compare(result, series.at(by_message), by_message ? "one-sided" : "by message",
-              series.at(!by_message));
+      compare(result, series.at(i), i == 0 ? "by message" : "one-sided", series.at(i == 0 ? 1 : 0));
       results.push_back(std::move(result));
     }
   }

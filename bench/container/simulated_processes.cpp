@@ -109,10 +109,11 @@ void BareStep::await_resume() const {
 // --- a process -----------------------------------------------------------------------------------
 
 SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting)
-    : containers_(fabric),
+    : containers_(fabric, {.costs = setting.costs}),
       words_(fabric.allocate({.name = "bare", .bytes = kBareBytes})),
       map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}),
-      step_(containers_.progress()) {
+      step_(containers_.progress()),
+      pause_(containers_.progress()) {
   // No word has the value that a persistent swap expects first.
   for (std::uint64_t place = 0; place < kManyPlaces; ++place)
     memory::store(
@@ -219,7 +220,10 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
   fabric().spend(work->computing_ns * static_cast<double>(random() % 1024) / 1024);
   const std::uint64_t begin_ns = fabric().now_ns();
   for (std::uint32_t i = 0; i < work->times; ++i) {
-    fabric().spend(work->computing_ns);
+    if (work->progress_thread)
+      co_await pause_.run(work->computing_ns);
+    else
+      fabric().spend(work->computing_ns);
     if (on_queue(call)) {
       const Rank host = other(random);
       QueueCall<std::uint64_t>& queue_call = queue_calls_[host];
@@ -253,8 +257,10 @@ remote::Job SimulatedProcess::fill_queue(std::uint32_t elements) {
 std::unique_ptr<SimulatedProcesses> processes_of(const sim::Profile& network,
                                                  std::uint32_t processes, std::uint64_t seed,
                                                  const ProcessSetting& setting) {
+  ProcessSetting with_costs = setting;
+  with_costs.costs = component_costs(network);
   auto all = std::make_unique<SimulatedProcesses>(network, processes, seed, [&](Fabric& fabric) {
-    return std::make_unique<SimulatedProcess>(fabric, setting);
+    return std::make_unique<SimulatedProcess>(fabric, with_costs);
   });
   all->run_until([&] {
     return std::ranges::all_of(all->layers, [](const auto& each) { return each->connected(); });

@@ -53,6 +53,22 @@ class BareStep final : public remote::InFlight {
   bool posted_ = false;
 };
 
+/// A time in which the process does not use its simulated processor.
+class Pause final : public remote::InFlight {
+ public:
+  explicit Pause(remote::Progress& progress) noexcept : InFlight(progress) {}
+  ~Pause() override { abandon(); }
+  Pause& run(double ns) noexcept {
+    start(static_cast<std::uint64_t>(ns));
+    return *this;
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  void advance() noexcept override {}
+  void clean_up() noexcept override {}
+};
+
 /// An operation of a sequence, on a random place of the process that the sequence works on.
 enum class Component : std::uint8_t {
   put,
@@ -71,6 +87,7 @@ struct ProcessSetting {
   Style style = Style::one_sided;
   std::uint32_t slots = 0;     // of each process's part of the map
   std::uint32_t capacity = 0;  // of each process's queue; 0: it has none
+  ComponentCosts costs = {};   // for the automatic style; those of the network
 };
 
 class SimulatedProcess {
@@ -86,7 +103,9 @@ class SimulatedProcess {
   struct Work {
     std::uint32_t times = 0;
     double computing_ns = 0;  // before each
-    double took_ns = 0;       // one on average, without the computing
+    /// Computes on another processor, while a progress thread polls on the simulated one.
+    bool progress_thread = false;
+    double took_ns = 0;  // one on average, without the computing
   };
   /// Sequences, each at a random other process.
   remote::Job run_bare(std::span<const Component> sequence, std::uint64_t seed, Work* work);
@@ -106,6 +125,7 @@ class SimulatedProcess {
   BenchMap map_;
   std::vector<std::unique_ptr<BenchQueue>> queues_;
   BareStep step_;
+  Pause pause_;
   BenchMap::Operation map_call_;
   std::vector<QueueCall<std::uint64_t>> queue_calls_;  // by queue
   std::vector<std::uint64_t> keys_;                    // that it has inserted
@@ -114,7 +134,7 @@ class SimulatedProcess {
 
 using SimulatedProcesses = SimulatedMembers<SimulatedProcess>;
 
-/// Makes them, and returns once all are connected.
+/// Makes them, and returns once all are connected. They know the costs of the network.
 [[nodiscard]] std::unique_ptr<SimulatedProcesses> processes_of(const sim::Profile& network,
                                                                std::uint32_t processes,
                                                                std::uint64_t seed,

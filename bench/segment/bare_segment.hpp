@@ -25,8 +25,7 @@ class BareSegment {
 
   void read_data() { finish(read(kTarget, node_.box(), kData, data_.data(), bytes_)); }
   void write_data() {
-    node_.post(
-        write(kTarget, node_.box(), kData, data_.data(), bytes_).notify(done_, Notify::remotely));
+    node_.post(data());
     settle();
   }
   void read_version() { finish(read(kTarget, node_.box(), kVersion, &version_, 8)); }
@@ -42,21 +41,17 @@ class BareSegment {
     read_data();
     unlock();
   }
-  /// Under the lock, between two steps of the version: one batch, or two if the fabric sends the
-  /// data later than it takes it.
+  /// Under the lock, between two steps of the version.
   void write_whole() {
     lock();
-    const std::array<Operation, 3> steps{
-        step(),
-        write(kTarget, node_.box(), kData, data_.data(), bytes_).notify(done_, Notify::remotely),
-        step()};
-    const bool captured = bytes_ <= node_.fabric().properties().max_inline_bytes;
-    node_.post(std::span(steps).first(captured ? 3 : 2));
-    settle();
-    if (!captured) {
-      node_.post(steps[2]);
-      settle();
-    }
+    change(std::array{step(), data(), step()});
+    unlock();
+  }
+  /// Under the lock: the version is read, then the data and a step of the version.
+  void write_next() {
+    lock();
+    finish(fetch_add(kTarget, node_.box(), kVersion, 0, &version_));
+    change(std::array{data(), step()});
     unlock();
   }
   /// A clock and a copy within this process.
@@ -87,6 +82,19 @@ class BareSegment {
 
   Operation step() {
     return fetch_add(kTarget, node_.box(), kVersion, 1, &version_).notify(done_, Notify::remotely);
+  }
+  Operation data() {
+    return write(kTarget, node_.box(), kData, data_.data(), bytes_).notify(done_, Notify::remotely);
+  }
+  /// One batch, or two if the fabric sends the data later than it takes it.
+  template <std::size_t Steps>
+  void change(const std::array<Operation, Steps>& steps) {
+    const bool captured = bytes_ <= node_.fabric().properties().max_inline_bytes;
+    node_.post(std::span(steps).first(captured ? Steps : Steps - 1));
+    settle();
+    if (captured) return;
+    node_.post(steps.back());
+    settle();
   }
   void finish(const Operation& operation) {
     node_.post(operation.notify(done_));

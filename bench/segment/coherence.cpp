@@ -11,9 +11,10 @@ namespace dunlin::bench {
 namespace {
 
 constexpr std::array<std::size_t, 5> kSizes{1, 64, 1024, 8192, 65'536};
-constexpr std::size_t kCasesOfATeam = 7;
+constexpr std::size_t kCasesOfATeam = 8;
 static_assert(2 * kCasesOfATeam <= kMaxSeries);
 constexpr std::uint64_t kForAges = 3'600'000'000'000;  // a copy that does not become too old
+constexpr std::uint32_t kKeptVersions = 2;
 
 /// A kind of get or put, and the sequence of operations that its protocol needs.
 struct Case {
@@ -23,7 +24,7 @@ struct Case {
   void (BareSegment::*bare)();
   bool has_goal = true;
 };
-const std::array<Case, 13> kCases{
+const std::array<Case, 15> kCases{
     Case{Coherence::null, "get", "read", &BareSegment::read_data},
     Case{Coherence::null, "put", "write", &BareSegment::write_data},
     Case{Coherence::read, "get", "swap, read, swap", &BareSegment::read_locked},
@@ -37,7 +38,9 @@ const std::array<Case, 13> kCases{
     Case{Coherence::version, "put", "swap, add-write-add, swap", &BareSegment::write_whole},
     Case{Coherence::temporal, "get, from the copy", "clock, copy", &BareSegment::copy_of_a_copy,
          false},
-    Case{Coherence::temporal, "put", "swap, add-write-add, swap", &BareSegment::write_whole}};
+    Case{Coherence::temporal, "put", "swap, add-write-add, swap", &BareSegment::write_whole},
+    Case{Coherence::delta, "get", "3 reads", &BareSegment::read_whole},
+    Case{Coherence::delta, "put", "swap, add, write-add, swap", &BareSegment::write_next}};
 
 /// What a small get or put under null adds is the goal of the figure `overhead`.
 std::optional<Goal> goal_of(const RealNetwork& network, const Case& which, std::size_t bytes) {
@@ -51,6 +54,7 @@ std::optional<Goal> goal_of(const RealNetwork& network, const Case& which, std::
 SegmentSpec spec_of(const Case& which, std::size_t bytes) {
   SegmentSpec spec{.bytes = bytes, .coherence = which.coherence};
   if (which.coherence == Coherence::temporal) spec.stale_ns = kForAges;
+  if (which.coherence == Coherence::delta) spec.versions = kKeptVersions;
   return spec;
 }
 

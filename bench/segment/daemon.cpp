@@ -16,6 +16,8 @@ constexpr std::size_t kDaemonAtOnce = 32;
 constexpr double kMostRingTrips =
     1.3;                               // that a get through the daemon takes more than a direct one
 constexpr double kMostNsAtOnce = 200;  // 5 million gets a second
+/// Table 2 of DDSS: what its daemon takes more.
+constexpr double kPublishedNs = 10'000;
 constexpr std::uint64_t kRingsAt = kRoom;  // in a Node's box: of one request, or one reply
 
 enum DaemonSeries : std::uint32_t { ring_trip, direct_get, daemon_get, gets_at_once };
@@ -117,7 +119,10 @@ std::vector<Result> measure_daemon(const Effort& effort) {
     more[i] = team.series(daemon_get)[i] - team.series(direct_get)[i];
   return {compared({.params = {{"at once", 1.0}, {"bytes", 8.0}},
                     .unit = "ns",
-                    .goal = Goal{.bound = kMostRingTrips}},
+                    .goal = Goal{.bound = kMostRingTrips},
+                    .published = kPublishedNs,
+                    .note = "Published: 12 us where the call is asynchronous and then waited for, "
+                            "as each call is here."},
                    more, "a bare trip through the rings", team.series(ring_trip)),
           {.params = {{"at once", double(kDaemonAtOnce)}, {"bytes", 8.0}},
            .unit = "ns",
@@ -131,7 +136,7 @@ Experiment daemon_trips() {
   return {.name = "daemon",
           .title =
               "A get under null through the daemon: what it takes more than a direct one, and one "
-              "of 32 at once",
+              "of 32 at once (table 2)",
           .fabric = "shm",
           .x = "at once",
           .run = measure_daemon};

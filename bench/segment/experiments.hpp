@@ -17,7 +17,11 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment daemon_trips();
 /// Beside Open MPI and Redis, where they are installed.
 [[nodiscard]] Experiment segment_peers();
+/// Select queries from segments, beside SQLite; none where that was not found at build time.
+[[nodiscard]] std::vector<Experiment> queries();
 /// The published figures, and 1,000 members.
 [[nodiscard]] std::vector<Experiment> simulated_segments();
+/// The published figures of services, by those of examples/services.
+[[nodiscard]] std::vector<Experiment> simulated_services();
 
 }  // namespace dunlin::bench

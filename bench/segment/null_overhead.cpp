@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::array<std::size_t, 3> kSizes{8, 1024, 65'536};
 constexpr double kMostNs = 10;  // on shared memory; elsewhere nothing that can be measured
+/// Table 2 of DDSS: what its direct scheme takes more than the network.
+constexpr double kPublishedNs = 350;
 
 /// What the space adds, round by round; noise may make it less than nothing, which counts as 0.
 Result added(const RealNetwork& network, const char* operation, std::size_t bytes,
@@ -22,6 +24,7 @@ Result added(const RealNetwork& network, const char* operation, std::size_t byte
                 .unit = "ns"};
   if (differences.empty()) return result;
   result.value = summarize(differences);
+  if (bytes == 8) result.published = kPublishedNs;
   if (network.passive_target && bytes == 8)
     result.goal = Goal{.on = Goal::On::value, .bound = kMostNs};
   return result;
@@ -65,11 +68,13 @@ std::vector<Result> overhead(const RealNetwork& network, const Effort& effort, s
 }  // namespace
 
 Experiment null_overhead(const RealNetwork& network) {
-  return {.name = "overhead",
-          .title = "get and put under null coherence, and what they add to the fabric's operation",
-          .fabric = network.name,
-          .x = "bytes",
-          .run = on_network(network, for_settings(kSizes, overhead, 1))};
+  return {
+      .name = "overhead",
+      .title =
+          "get and put under null coherence, and what they add to the fabric's operation (table 2)",
+      .fabric = network.name,
+      .x = "bytes",
+      .run = on_network(network, for_settings(kSizes, overhead, 1))};
 }
 
 }  // namespace dunlin::bench

@@ -16,8 +16,10 @@ namespace dunlin::bench {
 
 class SegmentNode {
  public:
-  explicit SegmentNode(std::unique_ptr<Fabric> fabric)
-      : node(std::move(fabric)), space(node.fabric(), {.pool_bytes = std::size_t{1} << 20}) {}
+  static constexpr std::size_t kPoolBytes = 1 << 20;
+
+  explicit SegmentNode(std::unique_ptr<Fabric> fabric, std::size_t pool_bytes = kPoolBytes)
+      : node(std::move(fabric)), space(node.fabric(), {.pool_bytes = pool_bytes}) {}
 
   std::size_t poll() { return space.poll(); }
 
@@ -28,7 +30,8 @@ class SegmentNode {
 /// The two processes of a figure: member 0 measures, and member 1 holds the segments and serves.
 class SegmentPair {
  public:
-  SegmentPair(Member& me, const Group& group) : me_(me), here_(group.join(me.rank())) {
+  SegmentPair(Member& me, const Group& group, std::size_t pool_bytes = SegmentNode::kPoolBytes)
+      : me_(me), here_(group.join(me.rank()), pool_bytes) {
     connect(me, here_.node);
   }
 
@@ -45,8 +48,13 @@ class SegmentPair {
       if (!made.outcome().ok()) throw Error("bench: " + made.describe());
       key = made.result().key;
     }
-    me_.meet([this] { here_.poll(); });
+    meet();
     return key;
+  }
+
+  /// Polls until all members of the team are here.
+  void meet() {
+    me_.meet([this] { here_.poll(); });
   }
 
   /// A turn in alternate(): member 0 measures, and the others serve until it says that it has.

@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <random>
+#include <string_view>
 
 #include <dunlin/segment.hpp>
 
-#include "bench/fabric/simulated_members.hpp"
 #include "bench/segment/experiments.hpp"
+#include "bench/segment/simulated_spaces.hpp"
 #include "bench/table/simulation.hpp"
 
 /// The published figures of DDSS, in virtual time, on a network that is derived from its published
@@ -18,42 +18,8 @@ namespace {
 
 /// What the paper's processes pay for their daemon, without which ours work: 10 to 12 us, it says.
 constexpr double kDaemonNs = 10'000;
-
-/// The paper gives 20 us for a put of 1 byte under null through the daemon, so 10 us for the write;
-/// 54.3 us under write coherence, which adds two atomics, so 17.15 us for each. It gives no read:
-/// ours takes as long as a write. The port: 8 Gb/s, as a 4X InfiniBand link of that time.
-sim::Profile published_network() {
-  sim::Profile network = sim::profile("ideal");
-  network.name = "ib-2006";
-  network.source = "derived from the latencies of 1 byte that DDSS publishes";
-  network.write_latency_ns = 5'000;
-  network.read_latency_ns = 10'000;
-  network.atomic_latency_ns = 17'150;
-  network.bandwidth_bytes_per_ns = 1;
-  network.jitter = 0.02;
-  return network;
-}
-
-/// Simulated members with a space each.
-class SimulatedSpaces : public SimulatedMembers<SegmentSpace> {
- public:
-  SimulatedSpaces(const sim::Profile& profile, std::uint32_t members, std::uint64_t seed)
-      : SimulatedMembers(profile, members, seed, [](Fabric& fabric) {
-          return std::make_unique<SegmentSpace>(fabric, SpaceOptions{.pool_bytes = 1 << 18});
-        }) {}
-
-  Key make(const SegmentSpec& spec) {
-    auto made = layers.front()->allocate(spec);
-    run_until([&] { return made.finished(); });
-    if (!made.ok()) throw Error("bench: " + made.describe());
-    return made.result().key;
-  }
-};
-
-void demand_ok(const Outcome& outcome) {
-  if (!outcome.ok())
-    throw Error("bench: a simulated operation ends: " + std::string(describe(outcome.status)));
-}
+/// The versions that a segment under delta keeps. The paper does not give its number.
+constexpr std::uint32_t kVersions = 2;
 
 /// What a client does again and again, and what it took.
 struct Work {
@@ -85,24 +51,36 @@ remote::Job work_on(SegmentSpace& space, Work* work, std::uint64_t seed) {
   work->total_ns = static_cast<double>(space.fabric().now_ns() - begin);
 }
 
-/// Nanoseconds for one operation, of clients at members 1 and up; the segments are at member 0.
-double time_of(std::uint64_t seed, std::uint32_t clients, Coherence coherence, const Work& work,
-               bool one_segment, double slowness = 1) {
-  SimulatedSpaces all(published_network(), clients + 1, seed);
-  std::vector<Work> works(clients, work);
-  const SegmentSpec spec{
-      .bytes = work.bytes, .coherence = coherence, .placement = Placement::on(0)};
+SegmentSpec spec_of(Coherence coherence, std::size_t bytes, Rank home) {
+  return {.bytes = bytes,
+          .coherence = coherence,
+          .placement = Placement::on(home),
+          .versions = coherence == Coherence::delta ? kVersions : 0};
+}
+
+struct Clients {
+  sim::Profile network = ddss_network();
+  std::uint32_t count = 1;  // at members 1 and up; the segments are at member 0
+  bool one_segment = true;  // or one for each
+  double slowness = 1;      // of member 0's processor
+};
+
+/// Nanoseconds for one operation.
+double time_of(std::uint64_t seed, const Clients& clients, Coherence coherence, const Work& work) {
+  SimulatedSpaces all(clients.network, clients.count + 1, seed);
+  std::vector<Work> works(clients.count, work);
+  const SegmentSpec spec = spec_of(coherence, work.bytes, 0);
   const Key shared = all.make(spec);
-  for (Work& each : works) each.key = one_segment ? shared : all.make(spec);
-  if (slowness > 1) all.world.slow(0, slowness);
-  for (Rank rank = 1; rank <= clients; ++rank)
+  for (Work& each : works) each.key = clients.one_segment ? shared : all.make(spec);
+  if (clients.slowness > 1) all.world.slow(0, clients.slowness);
+  for (Rank rank = 1; rank <= clients.count; ++rank)
     all.start(rank, [&works, rank, seed](SegmentSpace& space) {
       return work_on(space, &works[rank - 1], seed * 100 + rank);
     });
   all.finish();
   double total = 0;
   for (const Work& each : works) total += each.total_ns;
-  return total / clients / work.times;
+  return total / clients.count / work.times;
 }
 
 Result of_seeds(const Effort& effort, Result result,
@@ -112,105 +90,139 @@ Result of_seeds(const Effort& effort, Result result,
   return result;
 }
 
-/// Figure 4: a lone client, by coherence.
-std::vector<Result> by_coherence(const Effort& effort) {
-  struct Figure {
-    Coherence coherence;
-    std::uint32_t percent_puts;
-    bool if_changed;
-    const char* operation;
-    std::optional<double> published_us;  // of 1 byte, through the daemon
-    const char* note;
-  };
-  const std::array<Figure, 10> cases{
-      Figure{Coherence::null, 100, false, "put", 20, "One write."},
-      Figure{Coherence::read, 100, false, "put", 23, "One write; the paper's has some work more."},
-      Figure{Coherence::write, 100, false, "put", 54.3,
-             "The paper presumably waits until the lock is given back; ours steps a version, too."},
-      Figure{Coherence::strict, 100, false, "put", 54.8, "As write."},
-      Figure{Coherence::version, 100, false, "put", 37,
-             "Ours takes the lock, so that puts of several members exclude each other."},
-      Figure{Coherence::null, 0, false, "get", {}, ""},
-      Figure{Coherence::write, 0, false, "get", {}, ""},
-      Figure{Coherence::strict, 0, false, "get", {}, ""},
-      Figure{Coherence::version, 0, false, "get, changed", {}, ""},
-      Figure{Coherence::version, 0, true, "get, unchanged", {}, "As long for each size."}};
+struct CoherenceCase {
+  Coherence coherence;
+  const char* operation;
+  std::uint32_t percent_puts;
+  std::optional<double> published_us;  // of 1 byte over InfiniBand, through the daemon
+  const char* note;
+};
+constexpr std::string_view kUnchanged = "get, unchanged";
+constexpr std::array kCoherences{
+    CoherenceCase{Coherence::null, "put", 100, 20, "One write."},
+    CoherenceCase{Coherence::read, "put", 100, 23, "One write; the paper's has some work more."},
+    CoherenceCase{Coherence::write, "put", 100, 54.3,
+                  "The paper presumably waits until the lock is given back; ours steps a version."},
+    CoherenceCase{Coherence::strict, "put", 100, 54.8, "As write."},
+    CoherenceCase{Coherence::version, "put", 100, 37,
+                  "Ours takes the lock, so that puts of several members exclude each other."},
+    CoherenceCase{Coherence::delta, "put", 100, 41,
+                  "Ours takes the lock, and reads the version before it writes the next one."},
+    CoherenceCase{Coherence::null, "get", 0, {}, ""},
+    CoherenceCase{Coherence::read, "get", 0, {}, ""},
+    CoherenceCase{Coherence::write, "get", 0, {}, ""},
+    CoherenceCase{Coherence::strict, "get", 0, {}, ""},
+    CoherenceCase{Coherence::version, "get, changed", 0, {}, ""},
+    CoherenceCase{
+        Coherence::version, kUnchanged.data(), 0, {}, "Published: as long for each size."},
+    CoherenceCase{Coherence::delta, "get", 0, {}, ""}};
+
+/// Figures 4 and 5: a lone client, by coherence.
+std::vector<Result> by_coherence(const Effort& effort, const sim::Profile& network,
+                                 bool as_published) {
   std::vector<Result> results;
-  for (const Figure& c : cases)
+  for (const CoherenceCase& c : kCoherences)
     for (const std::size_t bytes : {1UL, 1024UL, 65'536UL}) {
       Result result{.params = {{"coherence", std::string(name_of(c.coherence))},
                                {"operation", c.operation},
                                {"bytes", double(bytes)}},
-                    .note = c.note};
-      if (c.published_us && bytes == 1) result.published = *c.published_us * 1000 - kDaemonNs;
-      const Work work{.bytes = bytes, .percent_puts = c.percent_puts, .if_changed = c.if_changed};
+                    .note = as_published ? c.note : "Published: similar trends, without a number."};
+      if (c.published_us && bytes == 1 && as_published)
+        result.published = *c.published_us * 1000 - kDaemonNs;
+      const Work work{
+          .bytes = bytes, .percent_puts = c.percent_puts, .if_changed = c.operation == kUnchanged};
       results.push_back(of_seeds(effort, result, [&](std::uint64_t seed) {
-        return time_of(seed, 1, c.coherence, work, true);
+        return time_of(seed, {.network = network}, c.coherence, work);
       }));
     }
   return results;
+}
+std::vector<Result> over_infiniband(const Effort& effort) {
+  return by_coherence(effort, ddss_network(), true);
+}
+
+/// The paper gives no latencies of this network, and says that the trends are similar. Assumptions:
+/// those of the other network; 1 Gb/s; and no atomics of the NIC, so the home's processor adds.
+std::vector<Result> over_ammasso(const Effort& effort) {
+  sim::Profile network = ddss_network();
+  network.name = "iwarp-2006";
+  network.source = "assumed: ib-2006 with 1 Gb/s, and without atomics of the NIC";
+  network.bandwidth_bytes_per_ns = 0.125;
+  network.native_atomics = false;
+  return by_coherence(effort, network, false);
 }
 
 /// Figure 6a: more clients, each with a segment of its own at one member.
 std::vector<Result> by_clients(const Effort& effort) {
   std::vector<Result> results;
-  for (const Coherence coherence : {Coherence::null, Coherence::strict, Coherence::version})
+  for (const Coherence coherence :
+       {Coherence::null, Coherence::strict, Coherence::version, Coherence::delta})
     for (const std::uint32_t clients : {1U, 4U, 8U, 11U})
-      results.push_back(of_seeds(effort,
-                                 {.params = {{"coherence", std::string(name_of(coherence))},
-                                             {"clients", double(clients)}}},
-                                 [&](std::uint64_t seed) {
-                                   return time_of(seed, clients, coherence, {.percent_puts = 100},
-                                                  false);
-                                 }));
+      results.push_back(of_seeds(
+          effort,
+          {.params = {{"coherence", std::string(name_of(coherence))}, {"clients", double(clients)}},
+           .note = "Published: more clients do not seem to matter."},
+          [&](std::uint64_t seed) {
+            return time_of(seed, {.count = clients, .one_segment = false}, coherence,
+                           {.percent_puts = 100});
+          }));
   return results;
 }
 
 /// Figure 6b: all clients use one segment.
 std::vector<Result> by_contention(const Effort& effort) {
   std::vector<Result> results;
-  for (const Coherence coherence :
-       {Coherence::null, Coherence::read, Coherence::write, Coherence::strict, Coherence::version})
+  for (const Coherence coherence : {Coherence::null, Coherence::read, Coherence::write,
+                                    Coherence::strict, Coherence::version, Coherence::delta})
     for (const std::uint32_t percent : {10U, 40U, 70U, 100U})
       results.push_back(of_seeds(
           effort,
-          {.params = {{"coherence", std::string(name_of(coherence))}, {"% puts", double(percent)}}},
+          {.params = {{"coherence", std::string(name_of(coherence))}, {"% puts", double(percent)}},
+           .note = "Published: up to 40 % no loss; beyond, strict and write lose much."},
           [&](std::uint64_t seed) {
-            return time_of(seed, 11, coherence, {.percent_puts = percent}, true);
+            return time_of(seed, {.count = 11}, coherence, {.percent_puts = percent});
           }));
   return results;
+}
+
+/// Nanoseconds of one operation under null, of so many that begin at once.
+double time_at_once(std::uint64_t seed, bool puts, std::size_t at_once, std::size_t bytes) {
+  SimulatedSpaces all(ddss_network(), 2, seed);
+  const Key key = all.make(spec_of(Coherence::null, bytes, 1));
+  std::vector<std::uint64_t> words(bytes / 8 + 1);
+  const auto memory = std::as_writable_bytes(std::span(words)).first(bytes);
+  std::deque<SegmentOperation> operations(at_once);
+  std::uint64_t begin = 0;
+  const auto batch = [&] {
+    all.world.on(0, [&] {
+      SegmentSpace& space = *all.layers[0];
+      begin = space.fabric().now_ns();
+      for (SegmentOperation& each : operations)
+        each = puts ? space.put(key, memory) : space.get(key, memory);
+    });
+    all.run_until([&] {
+      return begin != 0 &&
+             std::ranges::all_of(operations, [](const auto& each) { return each.finished(); });
+    });
+  };
+  batch();  // asks the key's home
+  begin = 0;
+  batch();
+  return static_cast<double>(all.world.now_ns() - begin) / static_cast<double>(at_once);
 }
 
 /// Figure 7: several operations under way at once.
 std::vector<Result> by_operations_under_way(const Effort& effort) {
   std::vector<Result> results;
-  for (const std::size_t bytes : {1UL, 4096UL, 65'536UL})
-    for (const std::size_t at_once : {1UL, 16UL})
-      results.push_back(of_seeds(
-          effort, {.params = {{"at once", double(at_once)}, {"bytes", double(bytes)}}},
-          [&](std::uint64_t seed) {
-            SimulatedSpaces all(published_network(), 2, seed);
-            const Key key = all.make(
-                {.bytes = bytes, .coherence = Coherence::null, .placement = Placement::on(1)});
-            std::vector<std::uint64_t> words(bytes / 8 + 1);
-            const auto memory = std::as_writable_bytes(std::span(words)).first(bytes);
-            std::deque<SegmentOperation> gets(at_once);
-            std::uint64_t begin = 0;
-            const auto batch = [&] {
-              all.world.on(0, [&] {
-                begin = all.layers[0]->fabric().now_ns();
-                for (SegmentOperation& get : gets) get = all.layers[0]->get(key, memory);
-              });
-              all.run_until([&] {
-                return begin != 0 &&
-                       std::ranges::all_of(gets, [](const auto& get) { return get.finished(); });
-              });
-            };
-            batch();  // asks the key's home
-            begin = 0;
-            batch();
-            return static_cast<double>(all.world.now_ns() - begin) / static_cast<double>(at_once);
-          }));
+  for (const bool puts : {false, true})
+    for (const std::size_t bytes : {1UL, 4096UL, 65'536UL})
+      for (const std::size_t at_once : {1UL, 16UL})
+        results.push_back(
+            of_seeds(effort,
+                     {.params = {{"operation", puts ? "put" : "get"},
+                                 {"at once", double(at_once)},
+                                 {"bytes", double(bytes)}}},
+                     [&](std::uint64_t seed) { return time_at_once(seed, puts, at_once, bytes); }));
   return results;
 }
 
@@ -221,9 +233,9 @@ std::vector<Result> by_load(const Effort& effort) {
     results.push_back(of_seeds(
         effort,
         {.params = {{"its processor takes", to_text(slowness) + " times as long"}},
-         .note = "No processor of the segment's member takes part."},
+         .note = "Published: constant. No processor of the segment's member takes part."},
         [&](std::uint64_t seed) {
-          return time_of(seed, 1, Coherence::version, {.if_changed = true}, true, slowness);
+          return time_of(seed, {.slowness = slowness}, Coherence::version, {.if_changed = true});
         }));
   return results;
 }
@@ -266,7 +278,7 @@ std::vector<Result> by_members(const Effort& effort) {
     // With 1,000 members a seed takes minutes, in which their 2,000,000 connections are made.
     const std::uint32_t seeds = members < 1000 ? std::min(effort.rounds, 3U) : 1;
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      SimulatedSpaces all(published_network(), members, seed);
+      SimulatedSpaces all(ddss_network(), members, seed);
       Costs costs;
       for (Rank rank = 0; rank < members; ++rank)
         all.start(rank, [&costs](SegmentSpace& space) { return allocate_put_get(space, &costs); });
@@ -290,11 +302,13 @@ std::vector<Experiment> simulated_segments() {
   return experiments_on(
       "sim",
       {{"simulated coherence", "get and put by coherence (figure 4 of DDSS, less its daemon)",
-        "bytes", by_coherence},
+        "bytes", over_infiniband},
+       {"simulated iwarp", "the same without atomics of the NIC (figure 5, assumed latencies)",
+        "bytes", over_ammasso},
        {"simulated clients", "puts by clients with a segment each (figure 6a)", "clients",
         by_clients},
        {"simulated contention", "11 clients use one segment (figure 6b)", "% puts", by_contention},
-       {"simulated in flight", "gets at once, for one of them (figure 7)", "bytes",
+       {"simulated in flight", "gets and puts at once, for one of them (figure 7)", "bytes",
         by_operations_under_way},
        {"simulated load", "checking a version at a busy member (figure 8b)", "", by_load},
        {"simulated scale", "what an operation costs among so many members, all at work", "members",

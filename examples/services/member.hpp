@@ -8,6 +8,8 @@
 
 #include <dunlin/dunlin.hpp>
 
+#include "outcome.hpp"
+
 /// A process of a service: a member of a group on this host, which goes on without those that die,
 /// and its part of the shared segments.
 class Member {
@@ -43,6 +45,11 @@ class Member {
     if (!made.ok()) throw dunlin::Error(allocation.describe());
     return made.key;
   }
+  /// Polls until the job has ended, and throws what ended it, if anything did.
+  void run(const dunlin::remote::Job& job) {
+    while (!job.finished()) space.poll();
+    job.check();
+  }
   /// Polls for so long, and sleeps where there is nothing to do.
   void rest(std::uint32_t ms) {
     dunlin::run_until(
@@ -66,9 +73,7 @@ class Member {
   dunlin::SegmentSpace space;
 };
 
-/// Ends with the operation's own sentence unless it ends well.
+/// Waits for the operation's end.
 inline dunlin::Outcome demand(dunlin::SegmentOperation&& operation) {
-  const dunlin::Outcome outcome = operation.outcome();
-  if (!outcome.ok()) throw dunlin::Error(operation.describe());
-  return outcome;
+  return demand(operation.outcome());
 }

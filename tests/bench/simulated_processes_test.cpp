@@ -71,5 +71,17 @@ TEST(SimulatedProcesses, DoNotCountWhatTheyCompute) {
               time_of_calls(*all, Call::push, Promise::both, 1, kWork));
 }
 
+TEST(SimulatedProcesses, AnswerWhileTheyComputeByAProgressThread) {
+  const auto all = processes_of(aries_network(4), 4, 1, kByMessage);
+  const auto time_of_push = [&](double computing_ns, bool progress_thread) {
+    return time_of_calls(
+        *all, Call::push, Promise::both, 1,
+        {.times = 20, .computing_ns = computing_ns, .progress_thread = progress_thread});
+  };
+  const double attentive = time_of_push(0, false);
+  EXPECT_NEAR(time_of_push(100'000, true), attentive, 0.05 * attentive);
+  EXPECT_GT(time_of_push(100'000, false), 1.3 * attentive);
+}
+
 }  // namespace
 }  // namespace dunlin::bench

@@ -318,6 +318,82 @@ TEST_F(Calls, OneCoroutineAwaitsACall) {
   EXPECT_EQ(other, 0U);
 }
 
+// --- coroutines that await coroutines ------------------------------------------------------------
+
+Job twice_the_sum(Words words, std::uint64_t& result) {
+  std::uint64_t one = 0, other = 0;
+  co_await sum_of_calls(words, one);
+  co_await sum_of_calls(words, other);
+  result = one + other;
+}
+
+TEST_F(Calls, AJobAwaitsJobs) {
+  std::uint64_t result = 0;
+  const Job job = twice_the_sum(reader, result);
+  EXPECT_FALSE(job.finished());
+  EXPECT_TRUE(until([&] { return job.finished(); }));
+  job.check();
+  EXPECT_EQ(result, 166U);
+}
+
+TEST_F(Calls, AJobThatIsDestroyedDestroysTheOneItAwaits) {
+  std::uint64_t result = 0;
+  {
+    const Job job = twice_the_sum(reader, result);
+    EXPECT_EQ(in_flight(), 1U);
+  }
+  EXPECT_EQ(in_flight(), 0U);
+  world.run_for(1'000'000);
+  EXPECT_EQ(result, 0U);
+}
+
+Job await_that_job(const Job& job, bool& resumed) {
+  co_await job;
+  resumed = true;
+}
+
+TEST_F(Calls, AJobMayEndBeforeTheOneItAwaits) {
+  std::uint64_t result = 0;
+  bool resumed = false;
+  const Job job = sum_of_calls(reader, result);
+  { const Job ends_earlier = await_that_job(job, resumed); }
+  EXPECT_TRUE(until([&] { return job.finished(); }));
+  EXPECT_EQ(result, 83U);
+  EXPECT_FALSE(resumed);
+  const Job later = await_that_job(job, resumed);
+  EXPECT_TRUE(later.finished() && resumed);
+}
+
+TEST_F(Calls, OneCoroutineAwaitsAJob) {
+  std::uint64_t result = 0;
+  bool one = false, other = false;
+  const Job job = sum_of_calls(reader, result);
+  const Job first = await_that_job(job, one);
+  const Job second = await_that_job(job, other);
+  EXPECT_TRUE(contains(what_is_thrown_by([&] { second.check(); }), "another coroutine awaits"));
+  EXPECT_TRUE(until([&] { return job.finished(); }));
+  EXPECT_TRUE(one && !other);
+}
+
+Job fail_after_a_call(Words words) {
+  static_cast<void>(co_await words.call(1));
+  throw Error("it failed");
+}
+Job catch_its_failure(Words words, std::string& text) {
+  try {
+    co_await fail_after_a_call(words);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+}
+
+TEST_F(Calls, AJobThatAwaitsAnotherGetsWhatThatThrows) {
+  std::string text;
+  const Job job = catch_its_failure(reader, text);
+  EXPECT_TRUE(until([&] { return job.finished(); }));
+  EXPECT_EQ(text, "it failed");
+}
+
 /// A result that cannot be copied moves to the coroutine.
 struct Owned {
   Status status = Status::ok;
