@@ -57,6 +57,8 @@ std::string_view describe(Status status) noexcept {
       return "another has changed what the transaction has read; try again";
     case Status::no_memory:
       return "this process has no memory for the call";
+    case Status::threw:
+      return "the function that was called has thrown an exception";
   }
   return "ended in a way that has no name";
 }

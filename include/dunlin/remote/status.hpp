@@ -34,6 +34,7 @@ enum class Status : std::uint8_t {
   too_long,        // a key, value or element has more bytes than there is room for
   conflict,        // a transaction has read values that have changed since: try again
   no_memory,       // this process has no memory for the call
+  threw,           // the function that was called has thrown; the call has its sentence
 };
 
 /// A few words, to be part of a sentence. `what` names what the caller has used ("store"), for the
