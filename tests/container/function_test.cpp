@@ -13,6 +13,9 @@
 #include "container/clusters.hpp"
 #include "container/texts.hpp"
 #include "support/errors.hpp"
+#include "support/fresh_group.hpp"
+#include "support/process.hpp"
+#include "support/published.hpp"
 
 /// Functions that members call at each other.
 namespace dunlin {
@@ -20,6 +23,8 @@ namespace {
 
 using remote::Status;
 using test::contains;
+using test::Parent;
+using test::Process;
 using test::what_is_thrown_by;
 
 struct Functions : test::OnContainers {
@@ -250,6 +255,70 @@ TEST(FunctionsOfAGroup, EndLostWhenTheMemberDies) {
   ASSERT_TRUE(world.run_until([&] { return goes_on.finished(); }, 10'000'000'000));
   EXPECT_TRUE(goes_on.ok());
   for (Rank rank = 0; rank < 3; ++rank) world.detach_all(rank);
+}
+
+/// A process is killed in the middle of a function: its caller's calls end, and say so.
+TEST(FunctionsOfProcesses, EndWhenTheCalledProcessIsKilled) {
+  for (const std::string network : {"Shm", "Tcp"}) {
+    const test::NodeBackend& backend = test::backend_of(network);
+    const std::string group = test::fresh_group();
+    using Texts = Function<std::string(std::uint64_t, std::string)>;
+    const FunctionOptions options{.name = "number", .bytes = 20'000};
+    Process called([&](Parent& parent) -> int {
+      const auto fabric = backend.join({.group = group, .nodes = 2, .rank = 1});
+      Containers containers(*fabric);
+      const Texts here(containers, options, [&](std::uint64_t number, const std::string& text) {
+        if (number == 1) throw std::runtime_error("not the first");
+        if (number == 9) {
+          parent.send_line("in the function");
+          static_cast<void>(parent.receive_line());  // which never comes
+        }
+        return text + std::to_string(number);
+      });
+      for (;;) containers.poll();
+    });
+    Process caller([&](Parent& parent) {
+      const auto fabric = backend.join({.group = group, .nodes = 2, .rank = 0});
+      Containers containers(*fabric);
+      Texts here(containers, options, [](std::uint64_t, const std::string&) { return ""; });
+      for (const std::size_t length : {10U, 19'000U}) {
+        const std::string text(length, 'x');
+        if (containers.at(1, here, 2, text).outcome().value() != text + "2") return 1;
+        if (containers.at(1, here, 1, text).outcome().status != Status::threw) return 2;
+      }
+      auto stuck = containers.at(1, here, 9, "");
+      auto behind = containers.at(1, here, 3, std::string(19'000, 'y'));
+      remote::wait_all({&stuck, &behind});
+      parent.send_line(stuck.describe());
+      const auto has_ended = [](Status status) {
+        return status == Status::lost || status == Status::stopped;
+      };
+      return has_ended(stuck.status()) && has_ended(behind.status()) ? 0 : 3;
+    });
+    EXPECT_EQ(called.receive_line(), "in the function") << network;
+    called.kill();
+    const std::string sentence = caller.receive_line();
+    EXPECT_TRUE(contains(sentence, "function 'number' at member 1") ||
+                contains(sentence, "no member any more"))
+        << network << sentence;
+    EXPECT_EQ(caller.exit_code(), 0) << network;
+  }
+}
+
+TEST(FunctionsOnShm, CountTheirCalls) {
+  test::RealContainers cluster(test::backend_of("Shm"), 2);
+  const auto twice = [](int value) { return 2 * value; };
+  Function<int(int)> here(cluster[0], {.name = "twice"}, twice);
+  Function<int(int)> there(cluster[1], {.name = "twice"}, twice);
+  for (const Rank at : {1U, 1U, 0U})
+    EXPECT_EQ(cluster.end_of(cluster[0].at(at, here, 1)), Status::ok);
+  const auto seen = [&](Rank rank, const std::string& name) {
+    return test::counter_of(cluster[rank].fabric(), "container." + name,
+                            "container=twice\nkind=function\n");
+  };
+  EXPECT_EQ(seen(0, "by_message"), 2U);
+  EXPECT_EQ(seen(0, "local"), 1U);
+  EXPECT_EQ(seen(1, "served"), 2U);
 }
 
 }  // namespace
