@@ -132,6 +132,8 @@ TEST_P(Functions, DoLocalWorkOnly) {
   const auto queues = make<Queue<int>>(QueueOptions{.name = "q", .capacity = 4, .host = 0});
   const auto teams = make<Collectives>(CollectivesOptions{.name = "team"});
   const auto other = functions<int()>({.name = "other"}, [](Rank) { return 1; });
+  std::vector<Queue<int>::Pop> waiting;  // for what nobody pushes
+  for (const auto& queue : queues) waiting.push_back(queue->pop_wait());
   std::string told;
   const auto violate =
       functions<void(int, bool)>({.name = "violate"}, [&](Rank rank, int what, bool hides) {
@@ -145,12 +147,13 @@ TEST_P(Functions, DoLocalWorkOnly) {
           if (what == 6) static_cast<void>((*cluster)[rank].at(1 - rank, *other[rank]));
           if (what == 7) static_cast<void>((*cluster)[rank].at(rank, *other[rank]));
           if (what == 8) static_cast<void>(maps[rank]->for_each([](auto, auto) {}));
+          if (what == 9) waiting[rank].wait();
         };
         if (!hides) return work();
         told = what_is_thrown_by(work);
       });
   for (const Rank at : {0U, 1U})
-    for (int what = 0; what <= 8; ++what)
+    for (int what = 0; what <= 9; ++what)
       for (const bool hides : {false, true}) {
         told.clear();
         const auto refused = call(0, at, violate, what, hides);
@@ -158,7 +161,7 @@ TEST_P(Functions, DoLocalWorkOnly) {
         EXPECT_TRUE(contains(refused.describe(), "a function does local work only"));
         EXPECT_EQ(contains(told, "can neither begin a call nor wait for one"), hides) << what;
       }
-  EXPECT_TRUE(call(0, 1, violate, 9, true).ok()) << "a call of before is not held against it";
+  EXPECT_TRUE(call(0, 1, violate, 10, true).ok()) << "a call of before is not held against it";
   EXPECT_EQ(cluster->end_of(counters[1]->add(1)), Status::ok);
   EXPECT_EQ(maps[0]->local_use().ready + maps[1]->local_use().ready, 0U);
 }
