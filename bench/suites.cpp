@@ -95,7 +95,7 @@ const std::vector<Suite>& suites() {
            [] {
              return joined<Experiment>(
                  on_each_network(container_calls, calls_in_flight, queue_checksums,
-                                 aggregated_inserts, attentiveness, style_choices),
+                                 aggregated_inserts, attentiveness, style_choices, functions),
                  many_processes(), collectives(), container_peers(), simulated_containers(),
                  simulated_style_choices(), simulated_collectives());
            }},

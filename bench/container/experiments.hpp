@@ -14,6 +14,8 @@ namespace dunlin::bench {
 [[nodiscard]] Experiment aggregated_inserts(const RealNetwork& network);
 /// Pushes and pops of slots with stamps, beside elements with a checksum.
 [[nodiscard]] Experiment queue_checksums(const RealNetwork& network);
+/// Calls and updates by functions of the program's, beside an add by message.
+[[nodiscard]] Experiment functions(const RealNetwork& network);
 /// 1 to 16 processes that insert and find in one map.
 [[nodiscard]] Experiment many_processes();
 /// A target that computes between two polls.

@@ -22,7 +22,7 @@ nothing=$(for_one nothing)
 for operation in post post-4 poll table-poll push view-poll view-8 view-1000 view-16x100 \
   view-unordered multicast-poll multicast-8 segment:get segment:put segment:get-write \
   segment:put-write segment:get-strict segment:lock-unlock map:find map:assign map:insert-erase \
-  queue:push-pop counter:add; do
+  queue:push-pop counter:add map:add-message map:update function:call; do
   for_one "$operation" |
     awk -v name="$operation" -v nothing="$nothing" '{ printf "%-20s %8.1f\n", name, $1 - nothing }'
 done

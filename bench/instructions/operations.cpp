@@ -4,6 +4,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -127,7 +128,8 @@ class OneSided {
     strict_ = allocate(dunlin::Coherence::strict);
     while (first_.map.home_of(key_) != pair.second->rank()) ++key_;
     while (!done(first_.map.assign(key_, 1)) || !done(first_.queue.push(1)) ||
-           !done(first_.queue.pop()) || !done(first_.counter.add(1))) {
+           !done(first_.queue.pop()) || !done(first_.counter.add(1)) || !add_by_message() ||
+           !update() || !call()) {
     }
   }
   bool get() { return first_.segments.get(null_, dunlin::bytes_of(word_)).ok(); }
@@ -141,6 +143,12 @@ class OneSided {
   bool insert() { return first_.map.insert(key_, 3).ok() && first_.map.erase(key_).ok(); }
   bool push() { return first_.queue.push(4).ok() && first_.queue.pop().ok(); }
   bool add() { return first_.counter.add(1).ok(); }
+  // These count the polls of both members, too.
+  bool add_by_message() {
+    return done(first_.map.add(key_, 1, dunlin::Promise::both, dunlin::Style::message));
+  }
+  bool update() { return done(first_.map.update(key_, first_.sum, 1)); }
+  bool call() { return done(first_.containers.at(1, first_.twice, 1)); }
 
  private:
   struct Member {
@@ -151,6 +159,12 @@ class OneSided {
     dunlin::HashMap<std::uint64_t, std::uint64_t> map{containers, {.name = "map", .slots = 1024}};
     dunlin::Queue<std::uint64_t> queue{containers, {.name = "queue", .capacity = 64, .host = 1}};
     dunlin::Counter counter{containers, {.name = "counter", .host = 1}};
+    dunlin::Function<std::uint64_t(std::uint64_t)> twice{
+        containers, {.name = "twice"}, [](std::uint64_t value) { return 2 * value; }};
+    dunlin::Update<std::uint64_t, std::uint64_t, std::uint64_t> sum{
+        map, {.name = "sum"}, [](const std::optional<std::uint64_t>& former, std::uint64_t more) {
+          return former.value_or(0) + more;
+        }};
   };
   template <class Call>
   bool done(Call call) {
@@ -233,7 +247,10 @@ int main(int argc, char** argv) {
       {"map:assign", [&] { well += one_sided->assign(); }},
       {"map:insert-erase", [&] { well += one_sided->insert(); }},
       {"queue:push-pop", [&] { well += one_sided->push(); }},
-      {"counter:add", [&] { well += one_sided->add(); }}};
+      {"counter:add", [&] { well += one_sided->add(); }},
+      {"map:add-message", [&] { well += one_sided->add_by_message(); }},
+      {"map:update", [&] { well += one_sided->update(); }},
+      {"function:call", [&] { well += one_sided->call(); }}};
   const auto operation = operations.find(asked_for);
   if (operation == operations.end()) {
     std::cerr << "usage: count_instructions OPERATION TIMES, where OPERATION is one of";

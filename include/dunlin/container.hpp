@@ -6,6 +6,7 @@
 #include <dunlin/container/collectives.hpp>
 #include <dunlin/container/containers.hpp>
 #include <dunlin/container/cost.hpp>
+#include <dunlin/container/function.hpp>
 #include <dunlin/container/hash_map.hpp>
 #include <dunlin/container/limits.hpp>
 #include <dunlin/container/map_buffer.hpp>

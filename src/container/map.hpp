@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -152,22 +153,6 @@ class Claim {
   bool is_settled_ = false;
 };
 
-/// Until the next poll, which is soon: a call looks again at what another one is changing.
-class [[nodiscard]] Soon final : public remote::Waiter {
- public:
-  explicit Soon(Hub& hub) noexcept : hub_(hub) {}
-  [[nodiscard]] bool ready() noexcept override {
-    if (std::exchange(asked_, true)) return true;
-    hub_.look_again_soon();
-    return false;
-  }
-  void result() const noexcept {}
-
- private:
-  Hub& hub_;
-  bool asked_ = false;
-};
-
 struct MapState final : Served {
   MapState(Containers& containers, MapSpec its_spec);
   ~MapState() override;
@@ -290,6 +275,10 @@ struct MapState final : Served {
   [[nodiscard]] MapApplied exchange_local(std::byte* slot, std::uint64_t claim,
                                           std::byte* payload) noexcept;
   [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
+  /// As MapCore::update.
+  [[nodiscard]] Status update(std::byte* payload, const MapCore::Change& change);
+  /// Asks for the value that the update under way leaves; `threw` if that has thrown.
+  [[nodiscard]] Status change_value(bool found, std::byte* value) noexcept;
 
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   std::size_t poll_part() override;
@@ -356,6 +345,8 @@ struct MapState final : Served {
   mutable std::vector<std::byte> image;  // of a slot of our own
   std::vector<std::byte> former;         // value of an exchange in own memory
   std::uint32_t serial = 0;
+  const MapCore::Change* updating = nullptr;  // an update that is under way on the own part
+  std::exception_ptr thrown;                  // by its function
   /// Of the own part, as far as it is counted.
   struct Census {
     std::uint32_t level = 0, slot = 0;  // that comes next

@@ -62,6 +62,10 @@ MapApplied MapState::passed_all(MapCall call, Promise promise, std::uint64_t has
   const OfferedSlot& offered = *room.offered;
   DUNLIN_ASSERT(offered.level < tables() && offered.slot < table(offered.level).slots,
                 "CON-M5: a home offers slots of its own part");
+  if (updating != nullptr) {
+    const Status changed = change_value(false, payload + spec.key_bytes);
+    if (changed != Status::ok) return changed;
+  }
   return act_on_vacant(call, promise, offered.word, own(table(offered.level), offered.slot),
                        fingerprint_of(hash), payload);
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <type_traits>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -60,6 +62,9 @@ struct InRegisters {
   /// Whether a lost compare-and-swap is a reason to look at the slot again, and not at all of it:
   /// in a packed map no call changes a slot for longer than that.
   static constexpr bool kLooksAgain = std::is_same_v<View, PackedSlot>;
+  void read_value(const MapState& map, std::byte* to) const noexcept {
+    put_value(to, seen.value(), map.spec.value_bytes);
+  }
   View seen;
 };
 
@@ -82,6 +87,25 @@ struct AsImages {
   MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight, std::byte* slot,
                  std::uint16_t fingerprint, std::byte* payload) const noexcept {
     return map.act(call, promise, sight, slot, fingerprint, payload);
+  }
+  void read_value(const MapState& map, std::byte* to) const noexcept {
+    decode(map.shape, map.image.data(), map.spec.key_bytes, map.spec.value_bytes, to);
+  }
+};
+
+/// Slots that an update changes: an assign, whose value is made of the former one (CON-F5).
+template <class Form>
+struct Updating : Form {
+  static constexpr bool kLooksAgain = true;
+  MapApplied act(MapState& map, MapCall call, Promise promise, Sight sight, std::byte* slot,
+                 std::uint16_t fingerprint, std::byte* payload) const noexcept {
+    if (sight == Sight::half) return Status::half_written;  // of what value?
+    const bool found = sight == Sight::present;
+    std::byte* const value = payload + map.spec.key_bytes;
+    if (found) Form::read_value(map, value);
+    const Status changed = map.change_value(found, value);
+    if (changed != Status::ok) return {changed, found};
+    return Form::act(map, call, promise, sight, slot, fingerprint, payload);
   }
 };
 
@@ -300,9 +324,40 @@ MapApplied MapCore::at_once(MapCall call, Promise promise, Style style,
 MapApplied MapState::begin(MapCall call, Promise promise, Style style,
                            std::byte* payload) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
-  if (hub.progress.was_stopped()) return Status::stopped;
-  if (checker != nullptr) return MapApplied::again();
+  if (hub.progress.was_stopped() || checker != nullptr) return MapApplied::again();
   return at_once(hash_of(payload, spec.key_bytes), call, promise, style, payload);
+}
+
+Status MapCore::update(std::byte* payload, const Change& change) {
+  return state_->update(payload, change);
+}
+
+/// The slot's claim succeeds only if it is as it was read, so the value was that all the time.
+Status MapState::update(std::byte* payload, const MapCore::Change& change) {
+  constexpr MapCall kCall = MapCall::assign;
+  DUNLIN_ASSERT(writes_directly(Promise::both) && values == nullptr,
+                "CON-F5: a home can change its slots itself");
+  if (checker != nullptr && !checker->allows_here({checked_call(kCall), Promise::both}))
+    return Status::broken_promise;
+  ++counters.served;
+  updating = &change;
+  const std::uint64_t hash = hash_of(payload, spec.key_bytes);
+  const MapApplied applied =
+      spec.packed ? search<Updating<InRegisters<PackedSlot>>, false>(self, hash, kCall,
+                                                                     Promise::both, payload)
+                  : search<Updating<AsImages>, false>(self, hash, kCall, Promise::both, payload);
+  updating = nullptr;
+  if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+  return applied.is_again() ? Status::busy : applied.status();
+}
+
+Status MapState::change_value(bool found, std::byte* value) noexcept {
+  try {
+    return (*updating)(found, value);
+  } catch (...) {
+    thrown = std::current_exception();
+    return Status::threw;
+  }
 }
 
 /// CON-A1, CON-A2: a handler works on this memory, sends one reply, and waits for nothing.

@@ -240,8 +240,8 @@ Status QueueState::at_once(const std::byte* elements, std::byte* to, std::uint32
 Status QueueState::begin(const std::byte* elements, std::byte* to, std::uint32_t& count,
                          const QueueTerms& terms) noexcept {
   DUNLIN_ONE_THREAD(&hub.fabric);
-  if (hub.progress.was_stopped()) return count == 0 ? Status::ok : Status::stopped;
   if (count == 0) return Status::ok;
+  if (hub.progress.was_stopped()) return Status::under_way;
   if (elements != nullptr && count > spec.capacity) return Status::out_of_range;
   if (checker != nullptr) return Status::under_way;
   const Status status = at_once(elements, to, count, terms);

@@ -93,6 +93,22 @@ class [[nodiscard]] Asked final : public remote::Waiter {
   Reply reply_;
 };
 
+/// Until the next poll, which is soon: a call looks again at what another one is changing.
+class [[nodiscard]] Soon final : public remote::Waiter {
+ public:
+  explicit Soon(Hub& hub) noexcept : hub_(hub) {}
+  [[nodiscard]] bool ready() noexcept override {
+    if (std::exchange(asked_, true)) return true;
+    hub_.look_again_soon();
+    return false;
+  }
+  void result() const noexcept {}
+
+ private:
+  Hub& hub_;
+  bool asked_ = false;
+};
+
 /// The pauses between the attempts of one call: attempts at every poll would keep others, and the
 /// group that agrees on a death, from the queue to the home. Each pause is twice as long as the
 /// last one, or longer, if the attempt took long.

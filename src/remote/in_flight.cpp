@@ -23,7 +23,7 @@ void InFlight::start(std::uint64_t timeout_ns) noexcept {
   status_ = Status::under_way;
   set_deadline(timeout_ns);
   if (progress_->was_stopped()) {
-    end(Status::stopped);
+    end(progress_->why_none_begins());
   } else {
     advance();
   }

@@ -213,7 +213,40 @@ void Progress::poll_in_passing() {
   if (++passed_ % kWaitsPerPoll == 0) poll();
 }
 
-void Progress::check_may_wait() const {
+/// Calls look at was_stopped_ before they begin, and waits at polling_: so that a function runs
+/// costs them nothing.
+LocalWork::LocalWork(Progress& progress) noexcept
+    : progress_(progress), was_stopped_(progress.was_stopped_), was_polling_(progress.polling_) {
+  DUNLIN_ASSERT(!progress.works_locally_,
+                "a function that runs for another member calls no further one");
+  progress_.was_stopped_ = true;
+  progress_.polling_ = true;
+  progress_.works_locally_ = true;
+  progress_.broke_local_work_ = false;
+}
+
+LocalWork::~LocalWork() {
+  progress_.was_stopped_ = was_stopped_;
+  progress_.polling_ = was_polling_;
+  progress_.works_locally_ = false;
+}
+
+void Progress::check_no_local_work() {
+  if (!works_locally_) return;
+  broke_local_work_ = true;
+  throw Error(
+      "remote: a function that runs for another member can neither begin a call nor wait for one; "
+      "let it return, and begin the call in the program's own loop, or at the member that asked");
+}
+
+Status Progress::why_none_begins() noexcept {
+  if (!works_locally_) return Status::stopped;
+  broke_local_work_ = true;
+  return Status::not_allowed;
+}
+
+void Progress::check_may_wait() {
+  check_no_local_work();
   if (!polling_ && !fabric_.in_handler()) return;
   throw Error(
       "remote: an operation cannot be waited for inside a handler or callback, or in a coroutine "

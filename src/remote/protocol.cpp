@@ -149,9 +149,11 @@ void Runs::complete(ProtocolState& state, Status status) {
 
 // --- calls ---------------------------------------------------------------------------------------
 
-bool CallBase::may_begin() const noexcept {
+bool CallBase::may_begin() const {
   DUNLIN_ONE_THREAD(&progress_->fabric());
-  return !progress_->was_stopped();
+  if (!progress_->was_stopped()) return true;
+  progress_->check_no_local_work();
+  return false;
 }
 
 void CallBase::go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept {

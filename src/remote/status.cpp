@@ -59,6 +59,8 @@ std::string_view describe(Status status) noexcept {
       return "this process has no memory for the call";
     case Status::changed:
       return "another version is there by now";
+    case Status::threw:
+      return "the function that was called has thrown an exception";
   }
   return "ended in a way that has no name";
 }

@@ -72,7 +72,7 @@ Protocol<Outcome> SegmentState::lock(SegmentRequest request) {
 /// A holder that was told of its predecessor's death has repaired the data, unless it is still half
 /// written.
 AtOnce SegmentState::unlock_at_once(Key key, std::uint64_t owner, bool holder_died) noexcept {
-  if (progress.was_stopped()) return {.status = Status::stopped};
+  if (progress.was_stopped()) return {.status = progress.why_none_begins()};
   ++counters.others;
   KnownSegment* const segment = known(key);
   if (segment == nullptr || !segment->is_locked_by(owner)) return {.status = Status::not_held};

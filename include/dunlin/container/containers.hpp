@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include <dunlin/container/cost.hpp>
 #include <dunlin/container/limits.hpp>
@@ -27,6 +28,11 @@ namespace container {
 struct Hub;
 }  // namespace container
 
+template <class Signature>
+class Function;
+template <class R>
+class Returned;
+
 class Containers {
  public:
   /// The containers stop when any member fails. Does not wait for the other members. Throws Error.
@@ -37,6 +43,12 @@ class Containers {
   ~Containers();
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
+
+  /// Calls the function at that member, whose poll() runs it (function.hpp). Throws Error if there
+  /// is no such member.
+  template <class R, class... A>
+  [[nodiscard]] remote::Call<Returned<R>> at(Rank rank, Function<R(A...)>& function,
+                                             const std::type_identity_t<A>&... arguments);
 
   std::size_t poll() { return progress().poll(); }
   [[nodiscard]] Waits waits() const { return progress().waits(); }

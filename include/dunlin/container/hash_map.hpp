@@ -53,6 +53,11 @@ using MapPayload =
 
 }  // namespace container
 
+template <class V>
+class Updated;
+template <class K, class V, class... A>
+class Update;
+
 /// How a call on a map has ended, and what it found.
 template <class V>
 class Found {
@@ -153,6 +158,11 @@ class HashMap {
                                 Style style = Style::automatic) {
     return begun(container::MapCall::erase, key, nullptr, promise, style);
   }
+  /// Gives the key the value that the function makes of the former one, if there is one, and of the
+  /// arguments, at the key's home (function.hpp).
+  template <class... A>
+  [[nodiscard]] remote::Call<Updated<V>> update(const K& key, Update<K, V, A...>& function,
+                                                const std::type_identity_t<A>&... arguments);
 
   // The next four have many calls under way at once, and wait; where memory is mapped, the cache
   // misses of many calls pass at once. They return the first error, or ok; the others are done in

@@ -30,6 +30,9 @@ inline constexpr std::uint32_t kLeastAhead = 4;  // calls that a member can be a
 inline constexpr std::uint32_t kMostAhead = 64;  // within
 inline constexpr std::uint32_t kAheadBytes = 65'536;  // of memory for each tie of the tree
 inline constexpr std::uint32_t kMessageHeader = 32;   // a request, reply or claim has
+inline constexpr std::uint32_t kMessageContentBytes = kMaxMessageBytes - kMessageHeader;
+inline constexpr std::uint32_t kMaxFunctionBytes = 1U << 28;  // arguments, or result, of a call
+inline constexpr std::uint32_t kMaxFunctionBuffers = 64;      // of one member at another
 
 static_assert(kMaxContainerNameBytes + 10 <= kMaxRegionNameBytes, "for \"container:\"");
 static_assert(kMaxContainerNameBytes + 23 <= kMaxRegionNameBytes,

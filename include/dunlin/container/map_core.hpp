@@ -162,6 +162,12 @@ class MapCore {
   /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the
   /// value. Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
+  /// Gives the key of the payload the value that `change` makes of its former one, on the own part.
+  /// `change(found, value)` is called at least once: with the former value, which it replaces, or
+  /// with room for one. Another status than `ok` of it ends the update; `busy`: another call is in
+  /// the way. Throws what `change` throws.
+  using Change = std::function<remote::Status(bool found, std::byte* value)>;
+  [[nodiscard]] remote::Status update(std::byte* payload, const Change& change);
   /// Hints that the key will be used soon: prefetches the memory where its search begins, if it is
   /// mapped here.
   void prefetch(const void* key) const noexcept;

@@ -52,8 +52,9 @@ class CallBase {
   CallBase(CallBase&& other) noexcept : progress_(other.progress_) { take_over(other); }
   ~CallBase() = default;
   void take_over(CallBase& other) noexcept;
-  /// Whether the protocol can begin: this process is a member.
-  [[nodiscard]] bool may_begin() const noexcept;
+  /// Whether the protocol can begin: this process is a member. Throws Error inside a function that
+  /// runs for another member (LocalWork).
+  [[nodiscard]] bool may_begin() const;
   /// Puts the protocol, which has begun, into the list.
   void go_on(ProtocolState& state, std::uint64_t timeout_ns) noexcept;
   void give_up() noexcept;
@@ -110,7 +111,7 @@ class [[nodiscard]] Call : public CallBase {
   /// be of another type, from which T is made: frames are not made for types of a program.
   template <class U>
   Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns = kForever,
-       T begun = ended_with<T>(Status::under_way)) noexcept;
+       T begun = ended_with<T>(Status::under_way));
   Call(Call&& other) noexcept : CallBase(std::move(other)), result_(std::move(other.result_)) {}
   Call& operator=(Call&& other) noexcept {
     // The other's members are read before anything that may change memory, so that those of a call
@@ -203,7 +204,7 @@ auto ProtocolState::await_transform(Call<T>& call) noexcept {
 
 template <class T>
 template <class U>
-Call<T>::Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns, T begun) noexcept
+Call<T>::Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns, T begun)
     : CallBase(&progress), result_(std::move(begun)) {
   if (!protocol.handle_ || !may_begin()) {
     set_status(result_, protocol.handle_ ? Status::stopped : Status::no_memory);

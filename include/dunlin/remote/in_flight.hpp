@@ -234,10 +234,13 @@ class Progress {
     return rank >= present_.size() || (rank < known_ && !present_[rank]);
   }
   [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
+  /// How a call ends that may not begin because of was_stopped().
+  [[nodiscard]] Status why_none_begins() noexcept;
 
  private:
   friend class CallBase;
   friend class InFlight;
+  friend class LocalWork;
   friend class ProtocolState;
   friend bool wait_all(std::span<const AnyCall> calls, std::uint64_t timeout_ns);
   friend bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns);
@@ -251,7 +254,8 @@ class Progress {
   void look_who_is_present();
   std::size_t fence_members();
   void poll_in_passing();
-  void check_may_wait() const;
+  void check_may_wait();
+  void check_no_local_work();
   void pause(std::uint32_t fruitless, std::uint64_t deadline_ns);
 
   Fabric& fabric_;
@@ -277,6 +281,25 @@ class Progress {
   std::uint32_t passed_ = 0;  // calls of wait() for operations that had ended already
   bool was_stopped_ = false;
   bool polling_ = false;
+  bool works_locally_ = false;
+  bool broke_local_work_ = false;
+};
+
+/// While one of these lives, this process runs a function for another member: whatever begins a
+/// call or waits for one throws Error. At most one lives at a time.
+class LocalWork {
+ public:
+  explicit LocalWork(Progress& progress) noexcept;
+  LocalWork(const LocalWork&) = delete;
+  LocalWork& operator=(const LocalWork&) = delete;
+  ~LocalWork();
+  /// Whether a call or a wait has been refused, also if the function has caught the Error.
+  [[nodiscard]] bool was_broken() const noexcept { return progress_.broke_local_work_; }
+
+ private:
+  Progress& progress_;
+  bool was_stopped_;
+  bool was_polling_;
 };
 
 }  // namespace dunlin::remote

@@ -35,6 +35,7 @@ enum class Status : std::uint8_t {
   conflict,        // a transaction has read values that have changed since: try again
   no_memory,       // this process has no memory for the call
   changed,         // put_if_version: the segment has another version
+  threw,           // the function that was called has thrown; the call has its sentence
 };
 
 /// A few words, to be part of a sentence. `what` names what the caller has used ("store"), for the
