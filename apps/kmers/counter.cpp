@@ -227,8 +227,10 @@ Handled KmerCounter::count(std::span<const Kmer> kmers) {
           Kmer key;
           std::uint32_t value;
         } payload{kmer, 1};
-        const MapApplied applied = map_->core().apply(MapCall::add, Promise::local,
-                                                      reinterpret_cast<std::byte*>(&payload));
+        MapApplied applied = MapApplied::again();
+        while (applied.is_again())  // as when the part has opened a window of its key
+          applied = map_->core().apply(MapCall::add, Promise::local,
+                                       reinterpret_cast<std::byte*>(&payload));
         if (applied.status() != Status::ok) demand_ok(applied.status());
       });
   return {.taken = kmers.size()};

@@ -160,7 +160,8 @@ class MapCore {
                                                           std::span<const std::byte> value);
 
   /// Executes a whole call on the own part, at once; `payload` is the key and, behind it, the
-  /// value. Requires that this member is the key's home, and applies(promise).
+  /// value. `again`: it has met another call, or the part has opened a window for it; call anew.
+  /// Requires that this member is the key's home, and applies(promise).
   [[nodiscard]] MapApplied apply(MapCall call, Promise promise, std::byte* payload) noexcept;
   /// Gives the key of the payload the value that `change` makes of its former one, on the own part.
   /// `change(found, value)` is called at least once: with the former value, which it replaces, or
