@@ -57,7 +57,7 @@ class Functions {
   std::uint64_t next_ = 0;
 };
 
-std::vector<Result> measure(const RealNetwork& network, const Effort& effort) {
+std::vector<Result> measure_functions(const RealNetwork& network, const Effort& effort) {
   const Group group(network, effort);
   Team team(group.team());
   const Batches plan = effort.plan(50, std::min(network.trips_per_batch, 64U));
@@ -92,7 +92,7 @@ Experiment functions(const RealNetwork& network) {
   return {.name = "functions",
           .title = "functions of the program's at another member",
           .fabric = network.name,
-          .run = on_network(network, measure)};
+          .run = on_network(network, measure_functions)};
 }
 
 }  // namespace dunlin::bench

@@ -163,10 +163,10 @@ FunctionState::FunctionState(Containers& its_containers, const FunctionSpec& its
                        ? round_up(kWordBytes + std::size_t{spec.bytes}, kCacheLineBytes)
                        : 0),
       site(hub, spec.kind, spec.name,
-           kCacheLineBytes + std::uint64_t{hub.progress.size()} * spec.buffers * buffer_bytes,
+           kCacheLineBytes + std::uint64_t{hub.progress.capacity()} * spec.buffers * buffer_bytes,
            layout_of(spec)),
       counters(hub.counters, spec.kind, spec.name, buffer_bytes == 0 ? 0 : spec.buffers, nullptr),
-      taken(hub.progress.size()),
+      taken(hub.progress.capacity()),
       image(buffer_bytes),
       protocols(hub.progress) {
   result.reserve(kMessageContentBytes);  // so that say() needs no memory
@@ -379,9 +379,9 @@ bool FunctionCore::fits(std::size_t bytes) const noexcept { return bytes <= stat
 void FunctionCore::check_call(const Containers& by, Rank at) const {
   const auto refuse = [&](const std::string& why) { throw Error(state_->who() + ": " + why); };
   if (&by != &state_->containers) refuse("it was made with another Containers");
-  if (at >= state_->hub.progress.size())
+  if (at >= state_->hub.fabric.size())
     refuse("the group has no member " + std::to_string(at) + ", only 0 to " +
-           std::to_string(state_->hub.progress.size() - 1));
+           std::to_string(state_->hub.fabric.size() - 1));
 }
 
 FunctionArguments FunctionCore::arguments_of(std::size_t bytes) {
@@ -396,7 +396,7 @@ std::string FunctionCore::describe() const {
   const FunctionState& function = *state_;
   std::string all = function.who();
   const char* between = ": ";
-  for (Rank rank = 0; rank < function.hub.progress.size(); ++rank) {
+  for (Rank rank = 0; rank < function.hub.fabric.size(); ++rank) {
     if (rank == function.hub.fabric.rank()) continue;
     const Status fault = function.site.fault(rank);
     if (fault == Status::ok && function.site.connected(rank)) continue;

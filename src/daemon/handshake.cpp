@@ -201,18 +201,19 @@ Descriptor make_memory(std::uint64_t bytes) {
 
 namespace {
 
-const Descriptor& of_size(const Descriptor& file, std::uint64_t bytes) {
+/// How much of the file is mapped: all of it, which has so many bytes.
+std::uint64_t whole(const Descriptor& file, std::uint64_t bytes) {
   struct stat info {};
   checked(fstat(file.get(), &info), "looking at a daemon's shared memory");
   if (static_cast<std::uint64_t>(info.st_size) != bytes)
     throw Error("a daemon's shared memory has " + std::to_string(info.st_size) +
                 " bytes instead of " + std::to_string(bytes));
-  return file;
+  return bytes;
 }
 
 }  // namespace
 
 SharedMemory::SharedMemory(const Descriptor& file, std::uint64_t bytes)
-    : mapping_(of_size(file, bytes), 0, bytes, PROT_READ | PROT_WRITE) {}
+    : mapping_(file, 0, whole(file, bytes), PROT_READ | PROT_WRITE) {}
 
 }  // namespace dunlin::attached
