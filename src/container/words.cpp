@@ -111,7 +111,7 @@ Protocol<MaybePresent> WordsState::has_bits(Rank home, std::uint64_t offset, std
 }
 
 Protocol<CounterValue> WordsState::sum(Rank first, Rank last, std::uint64_t offset) {
-  DUNLIN_ASSERT(first <= last && last < progress.size(), "each founder has a word");
+  DUNLIN_ASSERT(first <= last && last < progress.capacity(), "a sum is over members' words");
   std::uint64_t all = 0;
   for (Rank rank = first; rank <= last; ++rank) {
     std::uint64_t word = 0;
@@ -197,7 +197,7 @@ remote::Call<MaybePresent> WordsCore::has_bits(Rank home, std::uint64_t offset,
 
 remote::Call<CounterValue> WordsCore::sum(Rank first, Rank last, std::uint64_t offset) {
   WordsState& words = *state_;
-  DUNLIN_ASSERT(first <= last && last < members(), "a sum is over members");
+  DUNLIN_ASSERT(first <= last && last < state_->progress.capacity(), "a sum is over members");
   ++words.counters.one_sided;
   CounterValue all;
   for (Rank rank = first; rank <= last; ++rank) {
