@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -39,13 +40,13 @@ struct Member : Process {
 
   /// The next line that has these words; keeps the digests that come before it.
   std::string receive_line_of(const std::string& words) {
-    std::string line;
+    std::string line, last;
     do {
-      line = receive_line();
+      last = std::exchange(line, receive_line());
       const std::size_t at = line.find(": digest ");
       if (at != std::string::npos) keep(line.substr(at + 9));
     } while (!line.empty() && !contains(line, words));
-    EXPECT_FALSE(line.empty()) << "it ended without a word of: " << words;
+    EXPECT_FALSE(line.empty()) << "it ended without a word of: " << words << "\nand with: " << last;
     return line;
   }
   std::map<std::uint64_t, std::string> digests;  // by count of messages
