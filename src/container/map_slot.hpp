@@ -246,7 +246,13 @@ template <class View>
   if (is_others(seen, fingerprint)) return Sight::other;
   if (state == word::reserved) return takes_slot(call) ? Sight::wait : Sight::other;
   if (!slot.is_written()) return Sight::wait;
-  if (!slot.has_key(key, key_bytes)) return Sight::other;
+  if (!slot.has_key(key, key_bytes)) {
+    // CON-S4: the key may be that of the slot's former owner, and this one's is on its way.
+    const bool is_settled =
+        state == word::half || (state == word::ready && slot.is_whole()) ||
+        (state == word::erased && slot.is_whole_as(word::with_state(seen, word::ready)));
+    return is_settled || !takes_slot(call) ? Sight::other : Sight::wait;
+  }
   switch (state) {
     case word::ready:
       return slot.is_whole() ? Sight::present : Sight::wait;

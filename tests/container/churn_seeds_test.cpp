@@ -233,7 +233,9 @@ struct HeldUpInsert {
       for (const std::uint64_t one : {near[i], far[i]}) EXPECT_EQ(end(insert(1, one)), Status::ok);
     EXPECT_EQ(end(maps[1]->erase(near[15])), Status::ok);
   }
-  Map::Operation insert(Rank by, std::uint64_t one) { return maps[by]->insert(one, by); }
+  Map::Operation insert(Rank by, std::uint64_t one, Promise promise = Promise::both) {
+    return maps[by]->insert(one, by, promise);
+  }
   Status end(Map::Operation&& call) {
     EXPECT_TRUE(world.run_until([&] { return call.finished(); }, 1'000'000'000));
     return call.status();
@@ -251,16 +253,16 @@ struct HeldUpInsert {
   std::uint64_t key = 0;                 // a further one of the first window
 };
 
-TEST(ChurningMapsInSimulator, HaveNoKeyTwiceThoughAnInsertIsHeldUpWhileAWindowIsOpened) {
+void hold_up_inserts(Promise promise) {
   for (const bool opens_first : {true, false})
     for (std::uint64_t events = 0; events < 120 && !testing::Test::HasFailure(); ++events) {
       HeldUpInsert part;
       const std::uint64_t key = part.key;
-      auto held_up = part.insert(1, key);
+      auto held_up = part.insert(1, key, promise);
       part.world.run_until([left = events]() mutable { return left-- == 0; }, 1'000'000);
       part.world.pause(1, 300'000);  // no longer than a member may be silent
       if (opens_first) part.open_a_window();
-      auto other = part.insert(2, key);
+      auto other = part.insert(2, key, promise);
       part.world.run_until([&] { return other.finished(); }, 150'000);  // or it waits
       if (!opens_first) part.open_a_window();
       EXPECT_EQ(part.end(std::move(other)), Status::ok);
@@ -269,6 +271,14 @@ TEST(ChurningMapsInSimulator, HaveNoKeyTwiceThoughAnInsertIsHeldUpWhileAWindowIs
       part.maps[0]->for_each_local([&](std::uint64_t one, std::uint64_t) { times += one == key; });
       EXPECT_EQ(times, 1) << "CON-M2, CON-G5: after " << events << " events";
     }
+}
+
+TEST(ChurningMapsInSimulator, HaveNoKeyTwiceThoughAnInsertIsHeldUpWhileAWindowIsOpened) {
+  hold_up_inserts(Promise::both);
+}
+/// CON-S4: the slot is ready before it has the key, and has that of its former owner until then.
+TEST(ChurningMapsInSimulator, HaveNoKeyTwiceThoughAnInsertHasTakenItsSlotAsReady) {
+  hold_up_inserts(Promise::writes);
 }
 
 }  // namespace

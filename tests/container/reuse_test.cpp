@@ -219,7 +219,12 @@ TEST(ReadsOfReusedSlots, TakeNoKeyOfAFormerOwner) {
   EXPECT_EQ(sight(word(5, container::word::erased), keys.key), Sight::erased);
   EXPECT_EQ(sight(word(7, container::word::erased), keys.key), Sight::wait) << "CON-S4";
   EXPECT_EQ(sight(word(6, container::word::ready), keys.key), Sight::wait);
-  EXPECT_EQ(sight(word(7, container::word::erased), keys.other), Sight::other);
+  for (const auto state :
+       {container::word::ready, container::word::changing, container::word::erased})
+    EXPECT_EQ(sight(word(7, state), keys.other), Sight::wait) << "CON-S4: perhaps of this key";
+  EXPECT_EQ(sight(former, keys.other), Sight::other);
+  EXPECT_EQ(sight(word(5, container::word::erased), keys.other), Sight::other);
+  EXPECT_EQ(sight(word(7, container::word::half), keys.other), Sight::other);
   const container::Claimant by{.self = 1, .serial = 3, .fingerprint = print};
   const std::uint64_t erased =
       container::claim_word(MapCall::erase, Sight::present, Promise::both, former, by);
