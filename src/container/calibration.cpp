@@ -42,8 +42,8 @@ constexpr std::size_t kEvictingBytes = std::size_t{64} << 20;
 struct CalibrationState final : Served {
   explicit CalibrationState(Containers& containers)
       : hub(containers.hub()),
-        data_at(round_up(kOwnAt + hub.progress.size() * kCacheLineBytes, kRoomFor)),
-        site(hub, "calibration", "costs", data_at + hub.progress.size() * kRoomFor,
+        data_at(round_up(kOwnAt + hub.progress.capacity() * kCacheLineBytes, kRoomFor)),
+        site(hub, "calibration", "costs", data_at + hub.progress.capacity() * kRoomFor,
              "calibration 1"),
         map(containers, {.name = "calibration map",
                          .slots = is_mapped() ? kMapSlots : 64,
