@@ -133,6 +133,10 @@ struct FunctionState final : Served {
   std::size_t poll_part() override { return protocols.advance(hub.progress.was_stopped()); }
   void members_changed() override {}
 
+  /// The ranks that have come so far, and are of the membership.
+  [[nodiscard]] Rank ranks() const noexcept {
+    return std::min(hub.fabric.size(), hub.progress.capacity());
+  }
   /// Where a caller's buffer is in the part of any other member.
   [[nodiscard]] std::uint64_t offset_of(Rank from, std::uint32_t buffer) const noexcept {
     return kCacheLineBytes + (std::uint64_t{from} * spec.buffers + buffer) * buffer_bytes;
@@ -316,6 +320,11 @@ Status FunctionState::execute(std::span<const std::byte> arguments) noexcept {
   try {
     status = handler(arguments, result);
     if (status != Status::ok) result.clear();
+    if (result.size() > spec.bytes) {
+      const std::size_t bytes = result.size();
+      say("its result has " + std::to_string(bytes) + " bytes; give the option bytes more");
+      status = Status::too_long;
+    }
   } catch (const std::exception& error) {
     say(error.what());
   } catch (...) {
@@ -356,9 +365,9 @@ void FunctionState::handle(Rank from, const MessageHead& head, std::span<const s
   ++counters.served;
   const Status status = execute(content);
   if (result.size() <= kMessageContentBytes) return answer(status);
-  if (buffer == nullptr || result.size() > spec.bytes) {
-    say("its result has " + std::to_string(result.size()) + " bytes; give the option bytes more");
-    return answer(Status::too_long);
+  if (buffer == nullptr) {  // a caller of our own gives one to a function with such results
+    result.clear();
+    return answer(Status::refused);
   }
   const auto bytes = static_cast<std::uint32_t>(result.size());
   memory::copy_unwatched(buffer + kWordBytes, result.data(), bytes);
@@ -379,9 +388,9 @@ bool FunctionCore::fits(std::size_t bytes) const noexcept { return bytes <= stat
 void FunctionCore::check_call(const Containers& by, Rank at) const {
   const auto refuse = [&](const std::string& why) { throw Error(state_->who() + ": " + why); };
   if (&by != &state_->containers) refuse("it was made with another Containers");
-  if (at >= state_->hub.fabric.size())
+  if (at >= state_->ranks())
     refuse("the group has no member " + std::to_string(at) + ", only 0 to " +
-           std::to_string(state_->hub.fabric.size() - 1));
+           std::to_string(state_->ranks() - 1));
 }
 
 FunctionArguments FunctionCore::arguments_of(std::size_t bytes) {
@@ -396,7 +405,7 @@ std::string FunctionCore::describe() const {
   const FunctionState& function = *state_;
   std::string all = function.who();
   const char* between = ": ";
-  for (Rank rank = 0; rank < function.hub.fabric.size(); ++rank) {
+  for (Rank rank = 0; rank < function.ranks(); ++rank) {
     if (rank == function.hub.fabric.rank()) continue;
     const Status fault = function.site.fault(rank);
     if (fault == Status::ok && function.site.connected(rank)) continue;

@@ -219,6 +219,12 @@ void Hub::count_present() noexcept {
     present += (is_founder(rank) || progress.contains(rank)) && !gone(rank) ? 1 : 0;
 }
 
+bool Hub::has_changed() const noexcept {
+  for (Rank rank = 0; rank < progress.capacity(); ++rank)
+    if (progress.is_gone(rank) || (progress.contains(rank) && !is_founder(rank))) return true;
+  return false;
+}
+
 void Hub::members_changed() {
   count_present();
   for (const auto& [id, container] : served) container->members_changed();

@@ -97,6 +97,9 @@ struct Hub final : remote::Part {
   /// Founders have the parts of what is spread over the members.
   [[nodiscard]] bool is_founder(Rank rank) const noexcept { return rank < progress.size(); }
 
+  /// Whether a member has come or gone since the founders began.
+  [[nodiscard]] bool has_changed() const noexcept;
+
   std::size_t poll_part() override;
   void members_changed() override;
 

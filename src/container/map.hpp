@@ -277,7 +277,8 @@ struct MapState final : Served {
   [[nodiscard]] bool writes_directly(Promise promise) const noexcept;
   /// As MapCore::update.
   [[nodiscard]] Status update(std::byte* payload, const MapCore::Change& change);
-  /// Asks for the value that the update under way leaves; `threw` if that has thrown.
+  /// Asks for the value that the update under way leaves; `threw` if that has thrown; `busy` if it
+  /// was asked too often.
   [[nodiscard]] Status change_value(bool found, std::byte* value) noexcept;
 
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
@@ -346,7 +347,8 @@ struct MapState final : Served {
   std::vector<std::byte> former;         // value of an exchange in own memory
   std::uint32_t serial = 0;
   const MapCore::Change* updating = nullptr;  // an update that is under way on the own part
-  std::exception_ptr thrown;                  // by its function
+  std::uint32_t changes = 0;                  // how often its function was called
+  std::exception_ptr thrown;                  // by that
   /// Of the own part, as far as it is counted.
   struct Census {
     std::uint32_t level = 0, slot = 0;  // that comes next

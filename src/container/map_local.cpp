@@ -19,6 +19,9 @@ using remote::Status;
 
 /// One call of so many on others' parts counts for the estimate of the load: a sample is enough.
 constexpr std::uint64_t kNotedOf = 8;
+/// An update that has lost the race for its slot so often lets its home poll, and is asked for
+/// again.
+constexpr std::uint32_t kMostChanges = 16;
 
 /// Whether a call that writes may use the processor's atomics: beside it no other's work here.
 bool MapState::writes_directly(Promise promise) const noexcept {
@@ -337,10 +340,12 @@ Status MapState::update(std::byte* payload, const MapCore::Change& change) {
   constexpr MapCall kCall = MapCall::assign;
   DUNLIN_ASSERT(writes_directly(Promise::both) && values == nullptr,
                 "CON-F5: a home can change its slots itself");
+  if (!has_part()) return Status::not_allowed;  // the peer may have sent anything
   if (checker != nullptr && !checker->allows_here({checked_call(kCall), Promise::both}))
     return Status::broken_promise;
   ++counters.served;
   updating = &change;
+  changes = 0;
   const std::uint64_t hash = hash_of(payload, spec.key_bytes);
   const MapApplied applied =
       spec.packed ? search<Updating<InRegisters<PackedSlot>>, false>(self, hash, kCall,
@@ -352,8 +357,10 @@ Status MapState::update(std::byte* payload, const MapCore::Change& change) {
 }
 
 Status MapState::change_value(bool found, std::byte* value) noexcept {
+  if (++changes > kMostChanges) return Status::busy;
   try {
-    return (*updating)(found, value);
+    const Status status = (*updating)(found, value);
+    return hub.progress.broke_local_work() ? Status::not_allowed : status;
   } catch (...) {
     thrown = std::current_exception();
     return Status::threw;

@@ -235,10 +235,10 @@ struct QueueState final : Served {
   std::vector<Tickets> orphans;      // of calls that were given up
   bool host_waits = false;           // for the answer to a claim request, of this generation:
   std::uint64_t host_generation = 0;
-  bool may_take_head = true;  // until the membership changes, or the host asks for tickets
+  bool may_take_head = !hub.has_changed();  // until then, or until the host asks for tickets
   // Generations of the membership (CON-Q8).
   std::uint64_t expelled_in = 0;  // as Ends::generation()
-  std::uint64_t mended_in = hub.progress.generation();
+  std::uint64_t mended_in = is_host() || may_take_head ? hub.progress.generation() : 0;
 
   // At the host, after a death.
   bool collecting = false;

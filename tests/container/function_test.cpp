@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -206,6 +207,7 @@ TEST_P(Functions, SendNoMoreThanTheOptionSays) {
   const auto result = call(0, 1, repeat, std::string(100, 'x'), 11U);
   EXPECT_EQ(result.status(), Status::too_long);
   EXPECT_TRUE(contains(result.describe(), "its result has 1100 bytes; give the option bytes more"));
+  EXPECT_EQ(call(1, 1, repeat, std::string(100, 'x'), 11U).describe(), result.describe());
 }
 
 TEST(FunctionsMisused, ThrowErrorsThatSayWhatToDo) {
@@ -230,6 +232,7 @@ TEST(FunctionsMisused, ThrowErrorsThatSayWhatToDo) {
 TEST(FunctionsMisused, CannotSendWhatMeansNothingElsewhere) {
   static_assert(container::Sendable<std::string> && container::Sendable<std::array<int, 3>>);
   static_assert(!container::Sendable<const char*> && !container::Sendable<std::string_view>);
+  static_assert(!container::Sendable<std::span<const int>>);
   static_assert(!container::Sendable<const int> && !container::Sendable<int&>);
   static_assert(!container::Sendable<std::map<int, int>>);
 }

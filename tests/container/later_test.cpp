@@ -1,10 +1,12 @@
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "container/clusters.hpp"
+#include "container/queue.hpp"
 
 /// A member that joined its group later, and dies amid its calls. (Other suites run with such a
 /// member as with founders: container_cases().)
@@ -26,6 +28,22 @@ TEST(LaterMembersInSimulator, FindKeysWhereTheFoundersDo) {
     EXPECT_LT(later.home_of(key), kLater) << "CON-J1";
   }
   EXPECT_EQ(later.local_use().slots, 0U);
+}
+
+/// CON-Q7, CON-Q8: the host may still mend its head, and does not ask who has made the queue since.
+TEST(LaterMembersInSimulator, TakeNoTicketsAndPushBehindWhatIsMended) {
+  test::LaterContainers cluster(3, {});
+  const container::QueueSpec spec{
+      .name = "queue", .element_bytes = 8, .capacity = 8, .host = 0, .style = Style::one_sided};
+  container::QueueState host(cluster[0], spec), later(cluster[kLater], spec);
+  EXPECT_FALSE(later.takes_head({.promise = Promise::reads}));
+  EXPECT_FALSE(later.is_mended());
+  EXPECT_TRUE(host.is_mended());
+  const std::array<std::byte, 8> element{};
+  remote::Call<container::PoppedElements> push(cluster[kLater].progress(),
+                                               later.run(element.data(), 1, {}));
+  EXPECT_EQ(cluster.end_of(push), Status::ok);
+  EXPECT_TRUE(later.is_mended());
 }
 
 /// A member that comes does not end the calls of others, and what it has reserved stays its own.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -156,6 +157,60 @@ TEST_P(Updates, UseTheSlotsOfErasedKeysAndEndFullWithoutThem) {
   EXPECT_EQ(call.result().value(), 9U);
 }
 
+/// CON-F3.
+TEST_P(Updates, ThatBeginACallChangeNothing) {
+  if (!start_maps(2, 20)) return;
+  std::vector<std::unique_ptr<Update<std::uint64_t, std::uint32_t>>> peeks;
+  for (Rank rank = 0; rank < 2; ++rank)
+    peeks.push_back(std::make_unique<Update<std::uint64_t, std::uint32_t>>(
+        *maps[rank], FunctionOptions{.name = "peek"},
+        [&, rank](const std::optional<std::uint32_t>&) -> std::uint32_t {
+          static_cast<void>(what_is_thrown_by([&] { static_cast<void>(maps[rank]->find(1)); }));
+          return 9;
+        }));
+  for (std::uint64_t key = 0; key < 8; ++key) {
+    if (key % 2 == 0) {
+      EXPECT_TRUE(update(0, key, 7).ok());
+    }
+    EXPECT_EQ(cluster->end_of(maps[1]->update(key, *peeks[1])), Status::not_allowed);
+    auto found = maps[1]->find(key);
+    EXPECT_EQ(cluster->end_of(found), Status::ok);
+    EXPECT_EQ(found.result().found(), key % 2 == 0);
+    if (found.result().found()) {
+      EXPECT_EQ(found.result().value(), 7U);
+    }
+  }
+}
+
+/// However often others change the value meanwhile, the home goes on with its poll.
+TEST(UpdatesOnShm, LetTheirHomePollThoughOthersChangeTheValueAllTheTime) {
+  constexpr int kChanges = 500;
+  test::RealContainers cluster(test::backend_of("Shm"), 2);
+  const MapOptions options{.name = "map", .slots = 20, .packed = true};
+  test::CountMap here(cluster[0], options), there(cluster[1], options);
+  std::uint64_t key = 0;
+  while (here.home_of(key) != 0) ++key;
+  int runs = 0;
+  using Count = Update<std::uint64_t, std::uint32_t>;
+  const auto count = [&](const std::optional<std::uint32_t>& former) {
+    if (++runs <= kChanges) static_cast<void>(there.add(key, 1));
+    return former.value_or(0) + 1;
+  };
+  Count at_home(here, {.name = "count"}, count), at_other(there, {.name = "count"}, count);
+  EXPECT_EQ(cluster.end_of(there.add(key, 1)), Status::ok);  // they are connected
+  auto update = there.update(key, at_other);
+  int most = 0;
+  while (!update.finished()) {
+    const int before = runs;
+    cluster[0].poll();
+    most = std::max(most, runs - before);
+    cluster[1].poll();
+  }
+  EXPECT_EQ(update.status(), Status::ok);
+  EXPECT_EQ(update.result().value(), kChanges + 2U);
+  EXPECT_LT(most, 100);
+}
+
 struct UpdatesOfTexts : test::OnContainers {
   using Map = HashMap<std::string, std::string>;
   using Append = Update<std::string, std::string, std::string>;
@@ -200,6 +255,22 @@ TEST_P(UpdatesOfTexts, TakeValuesOfAnyLengthThatFitsIntoTheirSlots) {
   EXPECT_EQ(all, model);
   EXPECT_EQ(cluster->end_of(maps[0]->update(std::string(31, 'k'), *appends[0], "")),
             Status::too_long);
+}
+
+/// Without the option `bytes`.
+TEST_P(UpdatesOfTexts, TakeTheLongestKeys) {
+  start(2);
+  const auto maps = make<HashMap<std::string, std::uint32_t>>(
+      MapOptions{.name = "keys", .slots = 20, .key_bytes = 300});
+  if (!(*cluster)[0].fabric().properties().atomics_coherent_with_cpu) return;
+  std::vector<std::unique_ptr<Update<std::string, std::uint32_t>>> counts;
+  for (const auto& map : maps)
+    counts.push_back(std::make_unique<Update<std::string, std::uint32_t>>(
+        *map, FunctionOptions{.name = "count"},
+        [](const std::optional<std::uint32_t>& former) { return former.value_or(0) + 1; }));
+  for (const std::size_t bytes : {300U, 301U})
+    EXPECT_EQ(cluster->end_of(maps[0]->update(std::string(bytes, 'k'), *counts[0])),
+              bytes == 300 ? Status::ok : Status::too_long);
 }
 
 TEST(UpdatesMisused, ThrowErrorsThatSayWhatToDo) {

@@ -10,9 +10,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -129,9 +129,8 @@ void check_update(const MapCore& map, const std::string& name);
 /// Types whose values mean the same at another member: no pointers, and no views.
 template <class T>
 concept Sendable = std::same_as<T, std::remove_cvref_t<T>> &&
-    (VariableSize<T> ||
-     (std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_member_pointer_v<T> &&
-      !std::is_convertible_v<T, std::string_view>));
+    (VariableSize<T> || (std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
+                         !std::is_member_pointer_v<T> && !std::ranges::view<T>));
 
 /// Bytes of a value among others: one of variable size has its length before it.
 template <class T>
@@ -376,15 +375,17 @@ class Update {
                                          const FunctionOptions& options) {
     container::check_update(map, options.name);
     const container::MapSpec& of = map.spec();
-    return {
-        .kind = "update",
-        .name = options.name,
-        .signature = "map " + of.name + "\narguments" + container::sizes_of<K, A...>() + "\nvalue" +
-                     container::sizes_of<V>(),
-        .least_bytes = std::max(of.key_bytes + container::kLeastBytes<A...>, 1 + of.value_bytes),
-        .result_bytes = VariableSize<V> ? container::kAnySize : 1 + of.value_bytes,
-        .bytes = options.bytes,
-        .buffers = options.buffers};
+    // Where it is sent, a key of variable size has its length in more bytes than in its slot.
+    const std::uint32_t key_bytes =
+        of.key_bytes + (VariableSize<K> ? container::kLeastBytes<K> - kLengthBytes : 0);
+    return {.kind = "update",
+            .name = options.name,
+            .signature = "map " + of.name + "\narguments" + container::sizes_of<K, A...>() +
+                         "\nvalue" + container::sizes_of<V>(),
+            .least_bytes = std::max(key_bytes + container::kLeastBytes<A...>, 1 + of.value_bytes),
+            .result_bytes = VariableSize<V> ? container::kAnySize : 1 + of.value_bytes,
+            .bytes = options.bytes,
+            .buffers = options.buffers};
   }
   remote::Call<Updated<V>> begin(const K& key, const A&... arguments) {
     Payload payload;

@@ -234,6 +234,8 @@ class Progress {
     return rank >= present_.size() || (rank < known_ && !present_[rank]);
   }
   [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
+  /// Whether the function that runs for another member (LocalWork) has been refused a call or wait.
+  [[nodiscard]] bool broke_local_work() const noexcept { return broke_local_work_; }
   /// How a call ends that may not begin because of was_stopped().
   [[nodiscard]] Status why_none_begins() noexcept;
 
@@ -294,7 +296,7 @@ class LocalWork {
   LocalWork& operator=(const LocalWork&) = delete;
   ~LocalWork();
   /// Whether a call or a wait has been refused, also if the function has caught the Error.
-  [[nodiscard]] bool was_broken() const noexcept { return progress_.broke_local_work_; }
+  [[nodiscard]] bool was_broken() const noexcept { return progress_.broke_local_work(); }
 
  private:
   Progress& progress_;
