@@ -196,7 +196,7 @@ Element value_of(Rank rank, std::uint64_t call) {
 
 void MeetingMember::make() {
   team_.reset();
-  team_.emplace(containers, CollectivesOptions{.name = "team", .bytes = 1'000});
+  team_.emplace(containers, CollectivesOptions{.name = "team", .bytes = 1 << 14});
   set_.first.assign(team_->members().begin(), team_->members().end());
   std::vector<std::uint32_t>& made = auditor_.made[set_.first];
   made.resize(auditor_.count);

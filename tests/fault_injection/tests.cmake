@@ -54,5 +54,5 @@ dunlin_with_faults(topics_with_fault MAIN tests_with_fault.cpp LAYERS pubsub
 dunlin_with_faults(containers_with_fault MAIN tests_with_fault.cpp LAYERS container
   SOURCES container/seeds_test.cpp container/churn_seeds_test.cpp container/pooled_seeds_test.cpp
           container/aggregator_seeds_test.cpp container/scan_test.cpp container/check_test.cpp container/packed_test.cpp container/reuse_test.cpp
-          container/collectives_seeds_test.cpp container/function_seeds_test.cpp
+          container/collectives_seeds_test.cpp container/function_seeds_test.cpp container/phases_seeds_test.cpp
   LIBRARIES ${test_libraries})
