@@ -19,7 +19,7 @@ namespace dunlin::bench {
 /// Words of a value; an element of a queue has one more. Slots of half a line, one and five lines.
 inline constexpr std::array<std::size_t, 3> kChoiceWords{1, 5, 24};
 inline constexpr std::array kChoiceStyles{Style::one_sided, Style::message, Style::automatic};
-/// Of these, which the model predicts: the first ones.
+/// The model predicts so many of these, the first ones.
 inline constexpr std::size_t kPredictedStyles = 2;
 using ByStyle = std::array<double, kChoiceStyles.size()>;
 

@@ -193,7 +193,7 @@ struct MapState final : Served {
   Protocol<Status> pass_window(MapRequest& one, Probe& at);
   /// Asks the home for room behind the windows that the call has passed.
   Protocol<Room> ask_room(MapRequest& one, std::uint32_t windows_seen);
-  /// Of a call on the own part that has passed all open windows.
+  /// How a call on the own part ends that has passed all open windows.
   [[nodiscard]] MapApplied passed_all(MapCall call, Promise promise, std::uint64_t hash,
                                       std::byte* payload) noexcept;
   [[nodiscard]] KeyWindow window(std::uint32_t number, std::uint64_t hash) const noexcept;

@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kSkip = std::uint64_t{1} << 63;
 struct Ends {
   [[nodiscard]] std::uint64_t tail() const noexcept { return words[kTailOffset / 8]; }
   [[nodiscard]] std::uint64_t head() const noexcept { return words[kHeadOffset / 8]; }
-  /// Of the membership, at the host: all that are gone in it can change nothing there.
+  /// The generation of the membership at the host: who is gone in it can change nothing there.
   [[nodiscard]] std::uint64_t generation() const noexcept { return words[kGenerationOffset / 8]; }
   std::array<std::uint64_t, kEndsBytes / 8> words;
 };
@@ -247,7 +247,7 @@ struct QueueState final : Served {
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
   bool must_collect = false;      // in the next poll
-  bool must_mend_head = false;    // likewise
+  bool must_mend_head = false;    // in the next poll, too
   std::uint64_t marks_from = 0;   // the first ticket that was not looked at,
   std::uint64_t marks_below = 0;  // of those that dead members may have had
 

@@ -244,7 +244,7 @@ AtOnce SegmentState::take_copy(const KnownSegment& segment, std::span<std::byte>
   DUNLIN_ASSERT(segment.copy.size() == segment.bytes && segment.copied_at_ns <= fabric.now_ns(),
                 "SEG-10: a get of the whole has made the copy");
   const std::uint64_t bound_ns = has_own_bound ? max_age_ns : segment.stale_ns;
-  if (fabric.now_ns() - segment.copied_at_ns > bound_ns) return {};
+  if (fabric.now_ns() - segment.copied_at_ns > bound_ns || is_lost(segment)) return {};
   if (segment.copy_version != known_version)
     std::memcpy(to.data(), segment.copy.data() + offset, to.size());
   return {.version = segment.copy_version, .status = Status::ok};

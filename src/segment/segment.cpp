@@ -130,8 +130,7 @@ std::vector<Key> SegmentState::lost() const {
     for (std::uint32_t slot = 0; slot < slots.size(); ++slot) {
       if (slots[slot] == nullptr) continue;
       const KnownSegment& segment = *slots[slot];
-      const bool is_lost = segment.lost || (segment.copies < 2 && gone(segment.primary));
-      if (segment.key.generation() != 0 && is_lost) all.push_back(segment.key);
+      if (segment.key.generation() != 0 && is_lost(segment)) all.push_back(segment.key);
     }
   }
   return all;

@@ -312,7 +312,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   /// A put under the lock.
   [[nodiscard]] AtOnce put_whole(KnownSegment& segment, std::span<const std::byte> from,
                                  std::uint64_t offset) noexcept;
-  /// The same, if the version is `expected`; UINT64_MAX: whatever it is.
+  /// Puts under the lock if the version is `expected`, or whatever it is if that is UINT64_MAX.
   [[nodiscard]] AtOnce put_locked(KnownSegment& segment, std::span<const std::byte> from,
                                   std::uint64_t offset, std::uint64_t expected) noexcept;
   [[nodiscard]] AtOnce put_if_at_once(const SegmentRequest& request) noexcept;
@@ -417,6 +417,9 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] Rank directory_of(const std::string& name) const noexcept;
   [[nodiscard]] Rank next_in_turn() noexcept;
   [[nodiscard]] bool gone(Rank rank) const noexcept;
+  [[nodiscard]] bool is_lost(const KnownSegment& segment) const noexcept {
+    return segment.lost || (segment.copies < 2 && gone(segment.primary));
+  }
   /// Whether that rank is a member's, or was.
   [[nodiscard]] bool has_come(Rank rank) const noexcept;
   /// Whether that member has a part in this space, as all agree.

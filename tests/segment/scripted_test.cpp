@@ -268,6 +268,23 @@ TEST_F(SegmentScript, TheReleaseOfASegmentThatWasLostWhileItWasCopiedEnds) {
             remote::describe(remote::Status::lost));
 }
 
+/// SEG-4 comes before the age that the caller accepts.
+TEST_F(SegmentScript, ACopyIsNotTakenAfterTheDeathOfTheOnlyHome) {
+  start(3);
+  const Key key =
+      end_of(at(0).allocate({.bytes = 64, .coherence = Coherence::write, .placement = {1}})).key;
+  std::array<std::uint64_t, 8> got{};
+  const auto get_of_any_age = [&] {
+    return end_of(at(0).get_no_older(key, bytes_of(got), UINT64_MAX - 1));
+  };
+  ASSERT_TRUE(get_of_any_age().ok());
+  ASSERT_TRUE(get_of_any_age().ok()) << "from the copy";
+  world->crash(1);
+  for (const Rank rank : {0U, 2U}) tell_death_of(1, rank);
+  world->run_for(100'000);
+  EXPECT_EQ(remote::describe(get_of_any_age().status), remote::describe(remote::Status::lost));
+}
+
 /// The lock of the new home is not entered before the new home is known to have the segment.
 TEST_F(SegmentScript, ALockIsNotEnteredWhereTheSegmentMayNotBe) {
   start(5);

@@ -24,7 +24,7 @@ class LateNode {
     if (group) entry_.reset();
     return group;
   }
-  /// The same, and `make(group)` makes a member of it.
+  /// Calls `make(group)` for a member once this node is in the group.
   template <class Member, class Make>
   std::size_t poll(std::unique_ptr<Member>& member, const Make& make) {
     std::unique_ptr<Group> group = poll();

@@ -196,8 +196,8 @@ class Progress {
 
   [[nodiscard]] Fabric& fabric() const noexcept { return fabric_; }
   /// The number of founders of the membership, which have the first ranks: duties that never move
-  /// are spread over these. Members that came later take part in a Store and in a SegmentSpace, and
-  /// have no part in containers.
+  /// are spread over these. Members that came later use all layers; keys and elements of containers
+  /// stay with the founders.
   [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
   /// The number of ranks that can ever be members.
   [[nodiscard]] std::uint32_t capacity() const noexcept {

@@ -120,7 +120,7 @@ class SlabPool final : public Part {
   /// Whether a block of this member's memory could be at that offset: a check of values that a peer
   /// has written.
   [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class) const noexcept;
-  /// The same of another member, which has so many bytes.
+  /// Whether a block could be there in the memory of a member that has `own_bytes`.
   [[nodiscard]] bool is_block(std::uint64_t offset, std::uint32_t size_class,
                               std::size_t own_bytes) const noexcept;
 
