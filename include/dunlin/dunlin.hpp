@@ -12,6 +12,7 @@
 #include <dunlin/join.hpp>
 #include <dunlin/limits.hpp>
 #include <dunlin/multicast.hpp>
+#include <dunlin/node.hpp>
 #include <dunlin/progress_thread.hpp>
 #include <dunlin/pubsub.hpp>
 #include <dunlin/relay.hpp>

@@ -181,6 +181,7 @@ class Store {
                        std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry) noexcept;
   void update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept;
   void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept;
+  void count(StoreOperation& operation) noexcept;
   void leave(StoreOperation& operation) noexcept;
   void take_keys(StoreOperation& operation) noexcept;
 

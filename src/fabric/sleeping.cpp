@@ -32,8 +32,10 @@ class Armed {
     return *now_ == waits_;
   }
 
-  void sleep(std::uint64_t timeout_ns) const {
-    if (waits_.pending_joins.empty() && waits_.descriptors.empty() && waits_.fabrics.size() == 1)
+  void sleep(std::uint64_t timeout_ns,
+             const std::function<void(const std::function<void()>& wait)>& around) const {
+    if (!around && waits_.pending_joins.empty() && waits_.descriptors.empty() &&
+        waits_.fabrics.size() == 1)
       return waits_.fabrics.front()->sleep(timeout_ns);
     std::vector<pollfd> bells;
     bells.reserve(waits_.fabrics.size() + waits_.pending_joins.size() + waits_.descriptors.size());
@@ -46,8 +48,14 @@ class Armed {
     const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                            .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
     // If epoll was interrupted, or has no memory, the sleeper polls again.
-    static_cast<void>(
-        ppoll(bells.data(), bells.size(), timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr));
+    const auto wait = [&] {
+      static_cast<void>(ppoll(bells.data(), bells.size(),
+                              timeout_ns == UINT64_MAX ? nullptr : &timeout, nullptr));
+    };
+    if (around)
+      around(wait);
+    else
+      wait();
   }
 
  private:
@@ -59,10 +67,11 @@ class Armed {
 }  // namespace
 
 bool sleep_unless(const std::function<bool()>& poll, const std::function<Waits()>& collect,
-                  std::uint64_t timeout_ns) {
+                  std::uint64_t timeout_ns,
+                  const std::function<void(const std::function<void()>& wait)>& around) {
   Armed armed(collect);
   if (poll()) return true;
-  if (armed.unchanged()) armed.sleep(timeout_ns);
+  if (armed.unchanged()) armed.sleep(timeout_ns, around);
   return false;
 }
 

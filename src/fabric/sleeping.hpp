@@ -11,7 +11,11 @@ namespace dunlin {
 /// found nothing: until a doorbell rings, or so much time has passed. The last poll finds arrivals
 /// from before the doorbells were armed; later ones ring. Returns what the poll said. Fabrics may
 /// come and go in that poll.
+///
+/// `around`, if there is one, is given the wait alone, which uses no fabric: other threads may use
+/// the fabrics meanwhile.
 bool sleep_unless(const std::function<bool()>& poll, const std::function<Waits()>& collect,
-                  std::uint64_t timeout_ns);
+                  std::uint64_t timeout_ns,
+                  const std::function<void(const std::function<void()>& wait)>& around = nullptr);
 
 }  // namespace dunlin

@@ -61,6 +61,8 @@ std::string_view describe(Status status) noexcept {
       return "another version is there by now";
     case Status::threw:
       return "the function that was called has thrown an exception";
+    case Status::overloaded:
+      return "too many calls wait for the node's thread";
   }
   return "ended in a way that has no name";
 }

@@ -100,9 +100,10 @@ StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
   return {*this, [&](StoreOperation& op) { expire(op, key, ttl_ns); }};
 }
 StoreOperation Store::count() {
-  return {*this, [&](StoreOperation& op) {
-            state_->begin(op, Kind::count, std::uint64_t{0}, {}, kNoExpiry, 0, nullptr);
-          }};
+  return {*this, [&](StoreOperation& op) { count(op); }};
+}
+void Store::count(StoreOperation& op) noexcept {
+  state_->begin(op, Kind::count, std::uint64_t{0}, {}, kNoExpiry, 0, nullptr);
 }
 
 // --- figures -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@
 namespace dunlin {
 
 struct MapOptions {
-  std::string name;         // the same at all members
+  std::string name = {};    // the same at all members
   std::uint32_t slots = 0;  // in each member's part; some 1.3 for each key that it will hold
   Style style = Style::automatic;
   /// Most bytes of a key, and of a value, if their sizes vary (ContainerTrait). A slot has room for

@@ -16,7 +16,7 @@
 namespace dunlin {
 
 struct QueueOptions {
-  std::string name;            // the same at all members
+  std::string name = {};       // the same at all members
   std::uint32_t capacity = 0;  // elements
   Rank host = 0;               // the member whose memory has the queue
   Style style = Style::automatic;

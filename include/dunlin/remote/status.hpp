@@ -36,6 +36,7 @@ enum class Status : std::uint8_t {
   no_memory,       // this process has no memory for the call
   changed,         // put_if_version: the segment has another version
   threw,           // the function that was called has thrown; the call has its sentence
+  overloaded,      // a node has no room for further calls now: nothing was done, try again
 };
 
 /// A few words, to be part of a sentence. `what` names what the caller has used ("store"), for the

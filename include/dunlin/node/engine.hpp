@@ -1,0 +1,254 @@
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <dunlin/node/future.hpp>
+#include <dunlin/node/record_ring.hpp>
+#include <dunlin/node/turn.hpp>
+#include <dunlin/run.hpp>
+
+/// The engine of a Node: the thread that polls, and how other threads reach what it polls. For the
+/// handles; a program uses Node (node.hpp).
+///
+///  NODE-1  One thread at a time works on the fabric and the objects of a node, the one that has the
+///      turn: the polling thread, or one that finds the turn free.
+///  NODE-2  Calls that one thread makes by one handle take effect in that order: a call is done at
+///      once only if no earlier one waits in the queue.
+///  NODE-3  A call that was accepted is done, or its future says why not. A call that the queue has
+///      no room for is refused, with `overloaded`.
+///  NODE-4  A future ends once; at the latest when its node ends.
+///  NODE-5  Callbacks run on the executor, which gets them in order. What they throw goes to
+///      NodeOptions::on_exception, and the node goes on.
+///  NODE-6  The polling thread sleeps only if it has looked at the queue after it had said so; a
+///      thread that puts a call into the queue looks after that whether it sleeps, and wakes it.
+///  NODE-7  A node without calls, traffic and timers sleeps.
+namespace dunlin {
+
+class Containers;
+class Fabric;
+class Group;
+struct NodeOptions;
+struct View;
+
+namespace remote {
+class Progress;
+}
+namespace pubsub {
+class DomainParticipant;
+}
+
+namespace node {
+
+using Executor = std::function<void(std::function<void()> work)>;
+
+/// Something that the polling thread polls with the turn, and that ends with the node.
+class Part {
+ public:
+  Part() = default;
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  virtual ~Part() = default;
+  /// Returns how much was done.
+  virtual std::size_t poll() { return 0; }
+  /// A new view has begun.
+  virtual void view_changed() {}
+  /// The node ends: what needs the group and the fabric is destroyed.
+  virtual void end() noexcept = 0;
+  /// Whether what other threads have handed to it has been passed on.
+  [[nodiscard]] virtual bool handed_over() { return true; }
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  /// Joins, and starts the thread. Throws Error.
+  [[nodiscard]] static std::shared_ptr<Engine> start(const NodeOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // --- any thread --------------------------------------------------------------------------------
+  /// Calls `work` with the turn, once it is free: for what makes or changes objects. Throws Error if
+  /// the node has ended, and what `work` throws.
+  template <class Work>
+  decltype(auto) with_turn(Work&& work) {
+    const Held held(*this);
+    require_running();
+    return std::forward<Work>(work)();
+  }
+  /// Calls `work` with the turn if that is free and no call waits; else does nothing, and returns
+  /// false.
+  template <class Work>
+  bool run_now(Work&& work) {
+    if (has_turn()) {
+      if (!is_running()) return false;
+      work();
+      return true;
+    }
+    if (!turn_.try_take()) return false;
+    const Adopted held(*this);
+    if (!is_running() || !queue_.empty()) return false;
+    work();
+    return true;
+  }
+  /// Puts `work` into the queue: the polling thread calls it, also if the node has ended meanwhile.
+  /// Returns why not, or Claim::ok.
+  template <class Work>
+  [[nodiscard]] RecordRing::Claim enqueue(Work&& work) noexcept {
+    using Kept = std::remove_cvref_t<Work>;
+    static_assert(sizeof(Job) + sizeof(Kept) <= kLongestJob && alignof(Kept) <= 16);
+    RecordRing::Claim why;
+    std::byte* const record = queue_.claim(sizeof(Job) + sizeof(Kept), why);
+    if (record == nullptr) return why;
+    new (record + sizeof(Job)) Kept(std::forward<Work>(work));
+    new (record) Job{[](std::byte* kept) {
+      Kept* const its_work = std::launder(reinterpret_cast<Kept*>(kept));
+      (*its_work)();
+      its_work->~Kept();
+    }};
+    queue_.publish(record, sizeof(Job) + sizeof(Kept));
+    wake_if_asleep();
+    return RecordRing::Claim::ok;
+  }
+  /// Wakes the polling thread if it sleeps (NODE-6).
+  void wake_if_asleep() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (asleep_.load(std::memory_order_relaxed)) wake();
+  }
+  /// Gives work to the executor: without one, to the polling thread, which does it without the turn.
+  void execute(std::function<void()> work) noexcept;
+  /// Calls a function of the program's where it is: what it throws goes to on_exception (NODE-5).
+  template <class Callback>
+  void call_back(const Callback& callback) noexcept {
+    try {
+      callback();
+    } catch (...) {
+      tell_exception();
+    }
+  }
+
+  [[nodiscard]] bool on_node_thread() const noexcept;
+  [[nodiscard]] bool has_turn() const noexcept { return whose_turn == this; }
+  [[nodiscard]] bool has_executor() const noexcept { return has_executor_; }
+  [[nodiscard]] bool is_running() const noexcept {
+    return !ended_.load(std::memory_order_acquire) && !is_forked();
+  }
+  [[nodiscard]] bool is_forked() const noexcept;
+  /// Why calls end with `stopped` now.
+  [[nodiscard]] Failure why_stopped() const;
+  /// The failure of a call that the queue did not take.
+  [[nodiscard]] Failure refused(RecordRing::Claim why, const char* call) const;
+  /// Asks the node to leave the group; may be called in a signal handler.
+  void ask_to_leave() noexcept;
+  /// Waits until the node has ended, at most so long. Throws Error on the node's thread.
+  bool wait_for_end(std::uint64_t timeout_ns);
+  /// Leaves, and waits for the end; on the node's thread, which ends then, it does not wait.
+  void finish() noexcept;
+  /// The view at hand, or the last one.
+  [[nodiscard]] View view();
+
+  // --- with the turn -----------------------------------------------------------------------------
+  [[nodiscard]] Fabric& fabric() noexcept;
+  [[nodiscard]] Group& group() noexcept;
+  [[nodiscard]] remote::Progress& progress() noexcept;
+  [[nodiscard]] Containers& containers();
+  [[nodiscard]] pubsub::DomainParticipant& participant();
+  /// The part of this kind and name, or one that `make` makes. Throws Error if the name belongs to a
+  /// part of another type.
+  template <std::derived_from<Part> P, class Make>
+  [[nodiscard]] std::shared_ptr<P> part(const std::string& kind_and_name, const Make& make) {
+    if (const std::shared_ptr<Part> known = find(kind_and_name)) {
+      if (auto same = std::dynamic_pointer_cast<P>(known)) return same;
+      throw Error("node: " + kind_and_name + " has another type in this process already");
+    }
+    std::shared_ptr<P> made = make();
+    add(kind_and_name, made);
+    return made;
+  }
+  void set_view_handler(std::function<void(const View&)> handler);
+
+ private:
+  friend class SharedCall;
+  struct State;
+  struct Job {
+    alignas(16) void (*run)(std::byte* kept);
+  };
+  static constexpr std::size_t kLongestJob = 512;
+
+  /// The turn, taken and given back; nothing if this thread has it already.
+  class Held {
+   public:
+    explicit Held(Engine& engine) noexcept : engine_(engine), before_(whose_turn) {
+      if (before_ == &engine_) return;
+      engine_.turn_.take();
+      whose_turn = &engine_;
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() {
+      if (before_ == &engine_) return;
+      whose_turn = before_;
+      engine_.turn_.give();
+    }
+
+   private:
+    Engine& engine_;
+    const Engine* const before_;
+  };
+  class Adopted {
+   public:
+    explicit Adopted(Engine& engine) noexcept : engine_(engine), before_(whose_turn) {
+      whose_turn = &engine_;
+    }
+    Adopted(const Adopted&) = delete;
+    Adopted& operator=(const Adopted&) = delete;
+    ~Adopted() {
+      whose_turn = before_;
+      engine_.turn_.give();
+    }
+
+   private:
+    Engine& engine_;
+    const Engine* const before_;
+  };
+
+  explicit Engine(const NodeOptions& options);
+  void require_running() const;
+  void wake() noexcept;
+  void tell_exception() noexcept;
+  [[nodiscard]] std::shared_ptr<Part> find(const std::string& kind_and_name) const;
+  void add(const std::string& kind_and_name, std::shared_ptr<Part> part);
+  void link(SharedCall& call) noexcept;
+  void unlink(SharedCall& call) noexcept;
+
+  // The polling thread:
+  void work() noexcept;
+  void poll_until_it_ends();
+  std::size_t poll_once();
+  std::size_t run_queue();
+  void run_callbacks() noexcept;
+  void idle(std::uint32_t fruitless);
+  void sleep();
+  void leave_and_end(std::string why) noexcept;
+
+  static thread_local constinit const Engine* whose_turn;
+
+  Turn turn_;
+  RecordRing queue_;
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> ended_{false};
+  bool has_executor_ = false;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace node
+}  // namespace dunlin

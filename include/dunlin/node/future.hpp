@@ -1,0 +1,173 @@
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <dunlin/node/result.hpp>
+#include <dunlin/remote/protocol.hpp>
+
+/// A Future is the end of a call on a Node, which comes now or later.
+///
+///     dunlin::Future<std::uint64_t> put = store.put("k", "v");   // is under way
+///     put.get();                                                 // waits; throws Error if it failed
+///     store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's executor
+///     const auto got = co_await store.get("k");                  // a Result
+///
+/// One thread at a time uses a future. A call whose future is destroyed goes on; a call that has a
+/// buffer of the caller's (a get of a segment, say) is given up first, so that nothing writes into
+/// the buffer afterwards.
+namespace dunlin {
+
+template <class T>
+class Future;
+
+namespace node {
+
+class Engine;
+
+/// What a call under way and its future share. Two own it: the call, until it ends, and the future.
+class SharedCall {
+ public:
+  SharedCall(const SharedCall&) = delete;
+  SharedCall& operator=(const SharedCall&) = delete;
+
+  [[nodiscard]] bool ended() const noexcept {
+    return phase_.load(std::memory_order_acquire) == kEnded;
+  }
+  /// Waits until the call has ended, at most so long; returns whether it has. Throws Error on the
+  /// node's thread, which would wait for itself.
+  bool wait(std::uint64_t timeout_ns);
+  /// Calls `next` on the node's executor once the call has ended.
+  void then(std::function<void()> next);
+  /// Gives the call up, if it has not ended.
+  void cancel();
+  void release() noexcept {
+    if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+ protected:
+  SharedCall(Engine& engine, bool borrows) noexcept;
+  virtual ~SharedCall();
+
+  // --- with the turn (NODE-1) --------------------------------------------------------------------
+  /// Ends the call by this failure, and gives back what it holds.
+  virtual void fail(Failure failure) noexcept = 0;
+  /// Puts the call into the list of those under way.
+  void link() noexcept;
+  /// Tells the future; the result is there.
+  void end() noexcept;
+
+  Engine& engine() const noexcept { return *engine_; }
+
+ private:
+  friend class Engine;
+  template <class T>
+  friend class ::dunlin::Future;
+  static constexpr std::uint32_t kUnderWay = 0, kBlocked = 1, kContinued = 2, kEnded = 3;
+
+  std::shared_ptr<Engine> engine_;
+  std::atomic<std::uint32_t> phase_{kUnderWay};
+  std::atomic<std::uint32_t> owners_{2};
+  const bool borrows_;  // the call has a buffer of the caller's
+  std::function<void()> next_;
+  SharedCall* before_ = nullptr;  // in the engine's list of calls under way
+  SharedCall* after_ = nullptr;
+};
+
+template <class T>
+class SharedResult : public SharedCall {
+ public:
+  Result<T> result{Failure{remote::Status::under_way, {}}};
+
+ protected:
+  using SharedCall::SharedCall;
+};
+
+}  // namespace node
+
+template <class T>
+class [[nodiscard]] Future {
+ public:
+  using value_type = typename Result<T>::value_type;
+
+  /// A call that has ended.
+  explicit Future(Result<T> result) : result_(std::move(result)) {}
+  /// A call under way, of which the future becomes an owner.
+  explicit Future(node::SharedResult<T>* shared) noexcept : shared_(shared) {}
+  Future(Future&& other) noexcept
+      : shared_(std::exchange(other.shared_, nullptr)), result_(std::move(other.result_)) {}
+  Future& operator=(Future&& other) noexcept {
+    if (this == &other) return *this;
+    let_go();
+    shared_ = std::exchange(other.shared_, nullptr);
+    result_ = std::move(other.result_);
+    return *this;
+  }
+  ~Future() { let_go(); }
+
+  /// Whether the call has ended.
+  [[nodiscard]] bool ready() const noexcept { return shared_ == nullptr || shared_->ended(); }
+  /// Waits for the end, and returns the value. Throws Error if the call has failed, and on the
+  /// node's own thread. May be called once.
+  value_type get() { return result().value(); }
+  /// As get(), but waits at most so long: nothing then, and the call goes on.
+  std::optional<value_type> get_for(std::uint64_t timeout_ns) {
+    if (!wait_for(timeout_ns)) return std::nullopt;
+    return result().value();
+  }
+  /// Waits for the end. Returns the value or the failure, and throws only on the node's own thread.
+  /// May be called once.
+  Result<T> result() {
+    if (shared_ == nullptr) return std::move(*result_);
+    shared_->wait(remote::kForever);
+    return std::move(shared_->result);
+  }
+  /// Returns whether the call has ended in time.
+  bool wait_for(std::uint64_t timeout_ns) { return shared_ == nullptr || shared_->wait(timeout_ns); }
+  /// Calls `next(Result<T>)` on the node's executor when the call has ended: at once, if it has. The
+  /// future is used up.
+  template <class Next>
+  void then(Next next) && {
+    if (shared_ == nullptr) return next(std::move(*result_));
+    node::SharedResult<T>* const shared = shared_;
+    // The continuation is an owner in the future's place.
+    shared_ = nullptr;
+    shared->then([shared, next = std::move(next)]() mutable {
+      next(std::move(shared->result));
+      shared->release();
+    });
+  }
+  template <class Next>
+  void then(Next next) & {
+    std::move(*this).then(std::move(next));
+  }
+  /// Gives the call up: it ends with `abandoned`, unless it has ended. A change has then happened as
+  /// a whole, or not at all.
+  void cancel() {
+    if (shared_ != nullptr) shared_->cancel();
+  }
+
+  // A coroutine goes on on the node's executor, and gets the Result.
+  [[nodiscard]] bool await_ready() const noexcept { return ready(); }
+  void await_suspend(std::coroutine_handle<> waiter) { shared_->then([waiter] { waiter.resume(); }); }
+  Result<T> await_resume() {
+    return std::move(shared_ == nullptr ? *result_ : shared_->result);
+  }
+
+ private:
+  void let_go() noexcept {
+    if (shared_ == nullptr) return;
+    if (shared_->borrows_ && !shared_->ended()) shared_->cancel();
+    std::exchange(shared_, nullptr)->release();
+  }
+
+  node::SharedResult<T>* shared_ = nullptr;
+  std::optional<Result<T>> result_ = std::nullopt;  // of a call that had ended when it was begun
+};
+
+}  // namespace dunlin

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <dunlin/node/engine.hpp>
+#include <dunlin/store.hpp>
+
+/// The key-value store of a node, for any thread (store.hpp says what a store is).
+///
+///     dunlin::StoreHandle store = node.store("blocks", {.copies = 2});
+///     store.put("load/rack7", "0.75").get();
+///     if (auto value = store.get("load/rack7").get()) use(value->text());
+///
+/// A future's value is nothing, or false, if the key is absent. Calls fail with `lost` if the key's
+/// members have died, with `no_room` and `full` if its member has no room, and with `too_long`.
+namespace dunlin {
+
+struct StoreValue {
+  std::string bytes = {};
+  std::uint64_t version = 0;
+  std::uint64_t ttl_ns = kNoExpiry;  // how long the key has to live
+  [[nodiscard]] const std::string& text() const noexcept { return bytes; }
+};
+
+/// How a change has ended.
+struct StoreChange {
+  bool changed = false;
+  std::uint64_t version = 0;  // that the key has now; 0: it is absent
+  explicit operator bool() const noexcept { return changed; }
+};
+
+class StoreHandle {
+ public:
+  StoreHandle(std::shared_ptr<node::Engine> engine, const std::string& name, StoreOptions options);
+
+  [[nodiscard]] Future<std::optional<StoreValue>> get(StoreKey key);
+  /// Copies the value into the caller's buffer, whose bytes belong to the call until the future is
+  /// ready. Returns the size of the value, of which the buffer has what fits.
+  [[nodiscard]] Future<std::optional<std::size_t>> get_into(StoreKey key, std::span<std::byte> to);
+  Future<StoreChange> put(StoreKey key, std::span<const std::byte> value,
+                          std::uint64_t ttl_ns = kNoExpiry);
+  Future<StoreChange> put(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry) {
+    return put(key, std::as_bytes(std::span(value)), ttl_ns);
+  }
+  /// These change the key only if it is absent; present; or has that version (0: is absent).
+  Future<StoreChange> insert(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry);
+  Future<StoreChange> replace(StoreKey key, std::string_view value,
+                              std::uint64_t ttl_ns = kNoExpiry);
+  Future<StoreChange> compare_and_set(StoreKey key, std::uint64_t version, std::string_view value,
+                                      std::uint64_t ttl_ns = kNoExpiry);
+  Future<StoreChange> erase(StoreKey key);
+  Future<StoreChange> expire(StoreKey key, std::uint64_t ttl_ns);
+  /// Reads the key, asks `updater`, and writes, with no other change of the key in between. The
+  /// node's thread, or this one, calls `updater` under the key's lock; it must not use the node.
+  Future<StoreChange> update(StoreKey key, StoreUpdater updater);
+  /// How many keys all members have.
+  [[nodiscard]] Future<std::uint64_t> count();
+
+  /// Reads and changes several keys as one (store/transaction.hpp). The calling thread calls
+  /// `function`, again after each conflict, and waits for the gets and the commit.
+  ///
+  ///     store.transact([](dunlin::StoreHandle::Transaction& t) {
+  ///       const int has = std::stoi(t.get("alice").value_or("0"));
+  ///       t.put("alice", std::to_string(has - 30));
+  ///     });
+  class Transaction;
+  Result<void> transact(const std::function<void(Transaction&)>& function,
+                        std::uint32_t attempts = 1'000);
+
+ private:
+  class Part;
+  std::shared_ptr<node::Engine> engine_;
+  std::shared_ptr<Part> part_;
+};
+
+class StoreHandle::Transaction {
+ public:
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  /// Waits for the value; nothing: the key is absent. Throws Error if the get has failed.
+  [[nodiscard]] std::optional<std::string> get(StoreKey key);
+  void put(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry);
+  /// If the key is there, nothing of the transaction happens: transact() returns `name_taken`.
+  void insert(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry);
+  void erase(StoreKey key);
+  /// Nothing of the transaction happens: transact() returns `abandoned`.
+  void cancel() noexcept { is_cancelled_ = true; }
+
+ private:
+  friend class StoreHandle;
+  Transaction(node::Engine& engine, Part& part);
+  ~Transaction();
+  /// Calls `begin` with the turn, and waits for the operation that it returns.
+  template <class Begin>
+  remote::Status run(const Begin& begin);
+  remote::Status commit();
+  void clear();
+
+  node::Engine& engine_;
+  Part& part_;
+  StoreTransaction* transaction_;  // belongs to the part; used with the turn
+  bool is_cancelled_ = false;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <dunlin/group.hpp>
+#include <dunlin/node/engine.hpp>
+#include <dunlin/table.hpp>
+
+/// A shared state table over the members of a node's group, for any thread (table.hpp says what a
+/// table is). Each view has a table of its own: its rows are the members in the view's order, the
+/// own row goes on with what it had, and predicates are registered anew.
+///
+///     auto loads = node.table<Row>("loads");
+///     loads.update([](Row& mine) { mine.load = 0.7; mine.step = 1; }, &Row::load, &Row::step);
+///     loads.until(dunlin::all(&Row::step) >= 1).get();
+///     for (const Row& row : loads.snapshot()) use(row.load);
+namespace dunlin {
+
+template <class Row>
+class TableHandle {
+ public:
+  TableHandle(std::shared_ptr<node::Engine> engine, const std::string& name)
+      : engine_(std::move(engine)) {
+    part_ = engine_->with_turn([&] {
+      return engine_->template part<Part>("table '" + name + "'",
+                                          [&] { return std::make_shared<Part>(*engine_, name); });
+    });
+  }
+
+  /// Calls `change(Row& mine)` for the own row, then publishes these columns (none: the whole row).
+  template <class Change, class... Columns>
+  void update(Change&& change, Columns... columns) {
+    engine_->with_turn([&] {
+      change(part_->table().mine());
+      static_cast<void>(part_->table().push(columns...));
+    });
+    engine_->wake_if_asleep();
+  }
+  /// Returns what `look(const Table<Row>&)` returns; no row changes here meanwhile but by peers.
+  template <class Look>
+  auto look(Look&& look) const {
+    return engine_->with_turn([&] { return look(std::as_const(part_->table())); });
+  }
+  [[nodiscard]] Snapshot<Row> snapshot() const {
+    return look([](const Table<Row>& table) { return table.snapshot(); });
+  }
+  [[nodiscard]] std::size_t size() const {
+    return look([](const Table<Row>& table) { return table.size(); });
+  }
+  [[nodiscard]] std::size_t my_row() const {
+    return look([](const Table<Row>& table) { return table.my_row(); });
+  }
+
+  /// Ends once the predicate is true: an expression (table/expression.hpp), or a pure function of a
+  /// constant Table<Row>.
+  template <class P>
+  [[nodiscard]] Future<void> until(P predicate) {
+    return engine_->with_turn([&] {
+      auto* const waiting = new Waiting(*engine_);
+      Future<void> future(waiting);
+      waiting->begin(*part_, std::move(predicate));
+      engine_->wake_if_asleep();
+      return future;
+    });
+  }
+  /// Calls `trigger(Table<Row>&)` on the node's thread each time that the predicate has become true
+  /// in a view. The trigger may change the own row and push, and must not wait.
+  template <class P, class Trigger>
+  void when(P predicate, Trigger trigger) {
+    engine_->with_turn([&] {
+      part_->add([engine = engine_.get(), predicate, trigger](Table<Row>& table) {
+        table.when(predicate).transition(
+            [engine, trigger](Table<Row>& its) { engine->call_back([&] { trigger(its); }); });
+      });
+    });
+    engine_->wake_if_asleep();
+  }
+
+ private:
+  class Part final : public node::Part {
+   public:
+    using Register = std::function<void(Table<Row>&)>;
+    Part(node::Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) { make(); }
+    [[nodiscard]] Table<Row>& table() noexcept { return *table_; }
+    std::size_t poll() override { return table_ ? table_->poll() : 0; }
+    void view_changed() override { make(); }
+    void end() noexcept override { table_.reset(); }
+    /// Registers predicates at this table, and at those of later views.
+    std::uint64_t add(Register its) {
+      its(*table_);
+      predicates_.emplace_back(++last_, std::move(its));
+      return last_;
+    }
+    void remove(std::uint64_t number) {
+      std::erase_if(predicates_, [number](const auto& one) { return one.first == number; });
+    }
+
+   private:
+    void make() {
+      const View& view = engine_.group().view();
+      if (std::ranges::find(view.ranks, engine_.fabric().rank()) == view.ranks.end()) return;
+      auto next = std::make_unique<Table<Row>>(
+          engine_.fabric(),
+          TableOptions{.name = name_, .members = view.ranks, .generation = view.number});
+      if (table_) {
+        const Snapshot<Row> before = table_->snapshot();
+        std::memcpy(static_cast<void*>(&next->mine()), &before[table_->my_row()], sizeof(Row));
+      }
+      table_ = std::move(next);
+      static_cast<void>(table_->push());
+      for (const auto& [number, its] : predicates_) its(*table_);
+    }
+
+    node::Engine& engine_;
+    const std::string name_;
+    std::unique_ptr<Table<Row>> table_;
+    std::vector<std::pair<std::uint64_t, Register>> predicates_;
+    std::uint64_t last_ = 0;
+  };
+
+  class Waiting final : public node::SharedResult<void> {
+   public:
+    explicit Waiting(node::Engine& engine) : node::SharedResult<void>(engine, false) {}
+    template <class P>
+    void begin(Part& part, P predicate) {
+      this->link();
+      part_ = &part;
+      number_ = part.add([this, predicate](Table<Row>& table) {
+        handle_ = table.when(predicate).once([this] { finish(Result<void>()); });
+      });
+    }
+    void fail(Failure failure) noexcept override {
+      handle_.remove();
+      finish(std::move(failure));
+    }
+
+   private:
+    void finish(Result<void> how) noexcept {
+      part_->remove(number_);
+      this->result = std::move(how);
+      this->end();
+    }
+    Part* part_ = nullptr;
+    std::uint64_t number_ = 0;
+    typename Table<Row>::Handle handle_;
+  };
+
+  std::shared_ptr<node::Engine> engine_;
+  std::shared_ptr<Part> part_;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,371 @@
+#include <dunlin/node/engine.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "assert.hpp"
+#include "fabric/sleeping.hpp"
+#include "fabric/system.hpp"
+#include "node/state.hpp"
+#include "run/threads.hpp"
+
+namespace dunlin::node {
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+// How long a member waits besides for what it sends, until the others have a view without it.
+constexpr std::uint64_t kLeaveNs = 5'000 * kNsPerMs;
+// A thread that looks for work in vain gives the turn away for so many pauses between two looks.
+constexpr std::uint32_t kPauses = 16;
+constexpr std::uint32_t kPollsPerYield = 1024;
+
+}  // namespace
+
+thread_local constinit const Engine* Engine::whose_turn = nullptr;
+
+Engine::Engine(const NodeOptions& options)
+    : queue_(options.queue_bytes),
+      has_executor_(static_cast<bool>(options.executor)),
+      state_(std::make_unique<State>(options, found_or_join(options))) {}
+
+std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
+  std::shared_ptr<Engine> engine(new Engine(options));
+  State& state = *engine->state_;
+  const bool begun = Loop(state.fabric()).add(state.progress).run_until(
+      [&] { return state.group->view().number > 0 || state.group->ended(); }, options.network.join_ms());
+  if (!begun || state.group->ended())
+    throw Error("node: group '" + options.group + "': this process came into no view: " +
+                (begun ? state.group->why_ended() : state.group->describe()));
+  // Signals are for the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    state.thread = std::thread([engine] { engine->work(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return engine;
+}
+
+Engine::~Engine() {
+  if (state_ == nullptr) return;
+  if (is_forked())
+    static_cast<void>(state_.release());  // the parent has its thread
+  else if (state_->thread.joinable())
+    state_->thread.detach();  // a callback has ended the node, and this is its thread
+}
+
+// --- any thread ----------------------------------------------------------------------------------
+
+bool Engine::is_forked() const noexcept { return state_->forked.load(std::memory_order_relaxed); }
+
+bool Engine::on_node_thread() const noexcept {
+  return state_->thread_id.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
+
+void Engine::require_running() const {
+  if (!is_running()) throw Error(why_stopped().text);
+}
+
+Failure Engine::why_stopped() const {
+  if (is_forked())
+    return {remote::Status::stopped, state_->who + "this process is a child of the member's process, and no member"};
+  const std::lock_guard lock(state_->mutex);
+  return {remote::Status::stopped, state_->who + "the node has ended: " + state_->why_ended};
+}
+
+Failure Engine::refused(RecordRing::Claim why, const char* call) const {
+  if (why == RecordRing::Claim::closed || !is_running()) return why_stopped();
+  if (why == RecordRing::Claim::too_long)
+    return {remote::Status::too_long, state_->who + call + ": longer than the queue of calls takes"};
+  return {remote::Status::overloaded,
+          state_->who + call + ": too many calls wait for the node's thread; try again later, or give "
+                               "NodeOptions::queue_bytes a greater value"};
+}
+
+void Engine::execute(std::function<void()> work) noexcept {
+  if (has_executor_) return call_back([&] { state_->executor(std::move(work)); });
+  bool ended = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    ended = state_->no_more_callbacks;
+    if (!ended) {
+      state_->callbacks.push_back(std::move(work));
+      state_->some_callbacks.store(true, std::memory_order_relaxed);
+    }
+  }
+  if (ended) return call_back(work);
+  if (!on_node_thread()) wake_if_asleep();
+}
+
+void Engine::tell_exception() noexcept {
+  try {
+    if (state_->on_exception) return state_->on_exception(std::current_exception());
+  } catch (...) {
+    // It is told as the other would be.
+  }
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%sa callback threw: %s\n", state_->who.c_str(), error.what());
+  } catch (...) {
+    std::fprintf(stderr, "%sa callback threw something that is no std::exception\n", state_->who.c_str());
+  }
+}
+
+void Engine::wake() noexcept { state_->bell.ring(); }
+
+void Engine::ask_to_leave() noexcept {
+  if (is_forked()) return;
+  state_->leaves.store(true, std::memory_order_release);
+  wake();
+}
+
+bool Engine::wait_for_end(std::uint64_t timeout_ns) {
+  if (is_forked()) return true;
+  if (on_node_thread()) throw Error(state_->who + "the node's own thread cannot wait for the node's end");
+  std::unique_lock lock(state_->mutex);
+  const auto ended = [this] { return state_->has_ended; };
+  if (timeout_ns >= remote::kForever / 2) {
+    state_->end_came.wait(lock, ended);
+    return true;
+  }
+  return state_->end_came.wait_for(lock, std::chrono::nanoseconds(timeout_ns), ended);
+}
+
+void Engine::finish() noexcept {
+  if (is_forked()) return;
+  ask_to_leave();
+  if (on_node_thread()) return;
+  static_cast<void>(wait_for_end(remote::kForever));
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+View Engine::view() {
+  const Held held(*this);
+  return is_running() ? state_->group->view() : state_->last_view;
+}
+
+// --- with the turn -------------------------------------------------------------------------------
+
+Fabric& Engine::fabric() noexcept { return state_->fabric(); }
+Group& Engine::group() noexcept { return *state_->group; }
+remote::Progress& Engine::progress() noexcept { return state_->progress; }
+
+Containers& Engine::containers() {
+  if (!state_->containers) state_->containers.emplace(progress());
+  return *state_->containers;
+}
+
+pubsub::DomainParticipant& Engine::participant() {
+  if (!state_->participant) state_->participant.emplace(group());
+  return *state_->participant;
+}
+
+std::shared_ptr<Part> Engine::find(const std::string& kind_and_name) const {
+  const auto found = state_->parts_by_name.find(kind_and_name);
+  return found == state_->parts_by_name.end() ? nullptr : found->second;
+}
+
+void Engine::add(const std::string& kind_and_name, std::shared_ptr<Part> part) {
+  state_->parts_by_name.emplace(kind_and_name, part);
+  state_->parts.push_back(std::move(part));
+  wake_if_asleep();
+}
+
+void Engine::set_view_handler(std::function<void(const View&)> handler) {
+  state_->on_view = std::move(handler);
+}
+
+void Engine::link(SharedCall& call) noexcept {
+  DUNLIN_ASSERT(has_turn(), "NODE-1");
+  call.after_ = state_->calls;
+  if (call.after_ != nullptr) call.after_->before_ = &call;
+  state_->calls = &call;
+}
+
+void Engine::unlink(SharedCall& call) noexcept {
+  DUNLIN_ASSERT(has_turn(), "NODE-1");
+  if (call.before_ != nullptr)
+    call.before_->after_ = call.after_;
+  else if (state_->calls == &call)
+    state_->calls = call.after_;
+  if (call.after_ != nullptr) call.after_->before_ = call.before_;
+  call.before_ = call.after_ = nullptr;
+}
+
+// --- the polling thread --------------------------------------------------------------------------
+
+void Engine::work() noexcept {
+  state_->thread_id.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  std::string why = "it left the group";
+  turn_.take();
+  whose_turn = this;
+  try {
+    if (state_->core != ThreadOptions::kAnyCore) threads::pin_to(state_->core);
+    poll_until_it_ends();
+    if (state_->group->ended() && !state_->leaves.load()) why = state_->group->why_ended();
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {
+    why = "a function of the program threw something that is no std::exception";
+  }
+  leave_and_end(std::move(why));
+}
+
+void Engine::poll_until_it_ends() {
+  std::uint32_t fruitless = 0;
+  while (!state_->leaves.load(std::memory_order_relaxed)) {
+    const bool busy = poll_once() > 0;
+    if (state_->group->ended()) return;
+    if (state_->has_callbacks()) run_callbacks();
+    if (busy) {
+      fruitless = 0;
+      if (turn_.wanted()) turn_.share();
+    } else {
+      idle(++fruitless);
+    }
+  }
+}
+
+std::size_t Engine::poll_once() {
+  std::size_t done = run_queue();
+  done += state_->progress.poll();
+  if (state_->participant) done += state_->participant->poll();
+  if (state_->group->view().number != state_->view) {
+    state_->view = state_->group->view().number;
+    for (std::size_t i = 0; i < state_->parts.size(); ++i) state_->parts[i]->view_changed();
+    if (state_->on_view)
+      execute([handler = state_->on_view, view = state_->group->view()] { handler(view); });
+  }
+  for (std::size_t i = 0; i < state_->parts.size(); ++i) done += state_->parts[i]->poll();
+  return done;
+}
+
+std::size_t Engine::run_queue() {
+  return queue_.read([](std::span<std::byte> record) {
+    const Job* const job = std::launder(reinterpret_cast<const Job*>(record.data()));
+    job->run(record.data() + sizeof(Job));
+    return true;
+  });
+}
+
+/// Does the work of the executor, if the program has none, without the turn.
+void Engine::run_callbacks() noexcept {
+  std::deque<std::function<void()>> work;
+  {
+    const std::lock_guard lock(state_->mutex);
+    work.swap(state_->callbacks);
+    state_->some_callbacks.store(false, std::memory_order_relaxed);
+  }
+  whose_turn = nullptr;
+  turn_.give();
+  for (const auto& one : work) call_back(one);
+  work.clear();
+  turn_.take();
+  whose_turn = this;
+}
+
+/// Waits for work without the turn: as the options say, and more and more.
+void Engine::idle(std::uint32_t fruitless) {
+  if (state_->wait == Wait::block || (state_->wait == Wait::adaptive && state_->spun_enough(fruitless)))
+    return sleep();
+  whose_turn = nullptr;
+  turn_.give();
+  if (state_->crowded || fruitless % kPollsPerYield == 0) {
+    sched_yield();
+  } else {
+    for (std::uint32_t pause = 0; pause < kPauses && queue_.empty(); ++pause) threads::pause();
+  }
+  turn_.take();
+  whose_turn = this;
+}
+
+void Engine::sleep() {
+  const auto poll = [this] {
+    asleep_.store(true, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // NODE-6
+    return poll_once() > 0 || !queue_.empty() || state_->has_callbacks() || state_->group->ended() ||
+           state_->leaves.load(std::memory_order_relaxed);
+  };
+  const auto collect = [this] {
+    Waits waits{.fabrics = {&state_->fabric()}};
+    waits.add(state_->progress.waits());
+    waits.descriptors.push_back(state_->bell.descriptor());
+    return waits;
+  };
+  const auto without_turn = [this](const std::function<void()>& wait) {
+    whose_turn = nullptr;
+    turn_.give();
+    wait();
+    turn_.take();
+    whose_turn = this;
+  };
+  static_cast<void>(sleep_unless(poll, collect, UINT64_MAX, without_turn));
+  asleep_.store(false, std::memory_order_relaxed);
+  state_->bell.silence();
+}
+
+/// Hands over what was accepted, leaves the group, and ends everything that other threads wait for.
+void Engine::leave_and_end(std::string why) noexcept {
+  try {
+    const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const auto until = [&](std::uint64_t ns, const auto& condition) {
+      while (!state_->group->ended() && !condition() &&
+             read_clock_ns(CLOCK_MONOTONIC) < begun_ns + ns) {
+        if (poll_once() == 0) sched_yield();
+        if (turn_.wanted()) turn_.share();
+      }
+    };
+    until(state_->hand_over_ms * kNsPerMs, [&] {
+      return queue_.empty() && std::ranges::all_of(state_->parts, [](const auto& part) { return part->handed_over(); });
+    });
+    if (!state_->group->ended()) {
+      state_->group->leave();
+      until(state_->hand_over_ms * kNsPerMs + kLeaveNs, [] { return false; });
+    }
+  } catch (const std::exception& error) {
+    why += std::string(why.empty() ? "" : "; ") + error.what();
+  } catch (...) {
+    why += "; a function of the program threw something that is no std::exception";
+  }
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->why_ended = why;
+  }
+  state_->last_view = state_->group->view();
+  ended_.store(true, std::memory_order_release);
+  queue_.close();
+  while (!queue_.empty())
+    if (run_queue() == 0) sched_yield();  // a thread is about to publish its call
+  while (state_->calls != nullptr) {
+    SharedCall& call = *state_->calls;
+    call.fail({remote::Status::stopped, state_->who + "the node has ended: " + why});
+  }
+  state_->end();
+  whose_turn = nullptr;
+  turn_.give();
+  for (;;) {
+    std::deque<std::function<void()>> work;
+    {
+      const std::lock_guard lock(state_->mutex);
+      work.swap(state_->callbacks);
+      state_->no_more_callbacks = work.empty();
+    }
+    if (work.empty()) break;
+    for (const auto& one : work) call_back(one);
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->has_ended = true;
+  state_->end_came.notify_all();
+}
+
+}  // namespace dunlin::node

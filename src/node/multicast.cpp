@@ -1,0 +1,144 @@
+#include <dunlin/node/multicast.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <sched.h>
+
+#include <dunlin/group.hpp>
+
+#include "fabric/system.hpp"
+
+namespace dunlin {
+namespace node {
+namespace {
+
+using multicast::SendResult;
+
+constexpr std::size_t kLeastRing = 1 << 16;
+
+}  // namespace
+
+MulticastPart::MulticastPart(Engine& engine, const std::string& name, MulticastSetup setup,
+                             Upcall upcall)
+    : engine_(engine),
+      name_(name),
+      on_delivery_(std::move(setup.on_delivery)),
+      upcall_(std::move(upcall)),
+      ring_(std::max(kLeastRing, std::bit_ceil(setup.options.ring_bytes))) {
+  multicast_ = Multicast::join(engine.group(), name, setup.options, {.sends = setup.sends});
+  multicast_->on_delivery([this](std::span<const multicast::Delivery> batch) { deliver(batch); });
+  if (setup.save || setup.load) multicast_->on_state(std::move(setup.save), std::move(setup.load));
+  multicast_->on_members([this](const Subgroup& subgroup) { note_members(subgroup); });
+}
+
+MulticastPart::~MulticastPart() = default;
+
+SendResult MulticastPart::send(std::span<const std::byte> message) {
+  SendResult result = SendResult::no_room;
+  bool is_done = false;
+  const bool has_run = engine_.run_now([&] {
+    if (!ring_.empty()) return;  // NODE-2
+    result = multicast_->send(message);
+    is_done = result != SendResult::wedged && result != SendResult::waiting_for_state;
+  });
+  if (is_done) {
+    engine_.wake_if_asleep();
+    return result;
+  }
+  if (!has_run && !engine_.is_running()) return SendResult::ended;
+  RecordRing::Claim why;
+  std::byte* const record = ring_.claim(message.size(), why);
+  if (record == nullptr) {
+    if (why == RecordRing::Claim::closed) return SendResult::ended;
+    if (why == RecordRing::Claim::full) return SendResult::no_room;
+    // A long message: there is no second copy of it to wait somewhere.
+    return engine_.with_turn([&] {
+      if (!ring_.empty()) return SendResult::no_room;
+      const SendResult direct = multicast_->send(message);
+      const bool later = direct == SendResult::wedged || direct == SendResult::waiting_for_state;
+      return later ? SendResult::no_room : direct;
+    });
+  }
+  if (!message.empty()) std::memcpy(record, message.data(), message.size());
+  ring_.publish(record, message.size());
+  engine_.wake_if_asleep();
+  return SendResult::sent;
+}
+
+std::size_t MulticastPart::poll() {
+  joined_.store(multicast_->joined(), std::memory_order_release);
+  return ring_.read([this](std::span<const std::byte> message) {
+    const SendResult result = multicast_->send(message);
+    if (result == SendResult::ended) ring_.close();
+    return result == SendResult::sent || result == SendResult::ended;
+  });
+}
+
+void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
+  if (upcall_) return upcall_(batch, *this);
+  if (!on_delivery_) return;
+  for (const multicast::Delivery& delivery : batch) {
+    const NodeMessage message{name_of(delivery.sender), is_me(delivery.sender), delivery.message};
+    if (!engine_.has_executor()) {
+      engine_.call_back([&] { on_delivery_(message); });
+      continue;
+    }
+    engine_.execute([this, sender = std::string(message.sender), is_own = message.is_own,
+                     bytes = std::vector<std::byte>(message.bytes.begin(), message.bytes.end()),
+                     handler = on_delivery_] { handler({sender, is_own, bytes}); });
+  }
+}
+
+void MulticastPart::note_members(const Subgroup& subgroup) {
+  const View& view = engine_.group().view();
+  names_.clear();
+  me_ = UINT32_MAX;
+  for (std::uint32_t i = 0; i < subgroup.members.size(); ++i) {
+    const Rank rank = subgroup.members[i];
+    const auto at = std::ranges::find(view.ranks, rank);
+    names_.push_back(at == view.ranks.end() ? std::to_string(rank)
+                                            : view.members[static_cast<std::size_t>(at - view.ranks.begin())]);
+    if (rank == engine_.fabric().rank()) me_ = i;
+  }
+}
+
+void MulticastPart::wait_until_joined(std::uint64_t timeout_ns) {
+  if (engine_.on_node_thread())
+    throw Error("node: multicast '" + name_ + "': a callback on the node's own thread cannot wait for it");
+  const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
+  while (!joined()) {
+    std::string why;
+    engine_.with_turn([&] {
+      if (multicast_->left()) why = multicast_->why_left();
+    });
+    if (!why.empty()) throw Error("node: multicast '" + name_ + "': " + why);
+    if (read_clock_ns(CLOCK_MONOTONIC) - begun_ns >= timeout_ns)
+      throw Error("node: multicast '" + name_ + "': this member is not in it yet");
+    sched_yield();
+  }
+}
+
+}  // namespace node
+
+MulticastHandle::MulticastHandle(std::shared_ptr<node::Engine> engine, const std::string& name,
+                                 MulticastSetup setup)
+    : engine_(std::move(engine)) {
+  part_ = engine_->with_turn([&] {
+    return engine_->part<node::MulticastPart>("multicast '" + name + "'", [&] {
+      return std::make_shared<node::MulticastPart>(*engine_, name, std::move(setup));
+    });
+  });
+}
+
+bool MulticastHandle::acknowledged() {
+  return engine_->with_turn([&] { return part_->handed_over() && part_->core().acknowledged(); });
+}
+
+multicast::Counters MulticastHandle::counters() {
+  return engine_->with_turn([&] { return part_->core().counters(); });
+}
+
+}  // namespace dunlin

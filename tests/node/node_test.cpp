@@ -1,0 +1,134 @@
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "node/nodes.hpp"
+
+namespace dunlin {
+namespace {
+
+using test::found;
+using test::node_options;
+
+TEST(Node, OneMemberUsesAllHandles) {
+  Node node = Node::join(node_options(test::fresh_group(), 1));
+  StoreHandle store = node.store();
+  EXPECT_TRUE(store.put("key", "value").get().changed);
+  EXPECT_EQ(store.get("key").get()->text(), "value");
+  EXPECT_EQ(store.get("other").get(), std::nullopt);
+  EXPECT_EQ(store.count().get(), 1U);
+
+  auto map = node.map<std::uint64_t, double>("prices", {.slots = 100});
+  EXPECT_TRUE(map.insert(7, 1.5).get());
+  EXPECT_FALSE(map.insert(7, 2.5).get());
+  EXPECT_EQ(map.find(7).get(), 1.5);
+  EXPECT_EQ(map.find(8).get(), std::nullopt);
+
+  auto queue = node.queue<std::uint64_t>("tasks", {.capacity = 2});
+  EXPECT_TRUE(queue.push(1).get());
+  EXPECT_TRUE(queue.push(2).get());
+  EXPECT_FALSE(queue.push(3).get());
+  EXPECT_EQ(queue.pop().get(), 1U);
+  EXPECT_EQ(queue.pop().get(), 2U);
+  EXPECT_EQ(queue.pop().get(), std::nullopt);
+
+  SegmentsHandle segments = node.segments();
+  std::uint64_t value = 42;
+  const Key key = segments.allocate({.bytes = 8, .name = "answer"}).get();
+  segments.put(key, bytes_of(value)).get();
+  value = 0;
+  segments.get(segments.find("answer").get(), bytes_of(value)).get();
+  EXPECT_EQ(value, 42U);
+  EXPECT_EQ(segments.find("question").result().status(), remote::Status::unknown);
+}
+
+TEST(Node, MembersShareStoreTableAndMessages) {
+  struct Row {
+    Cell<int> step;
+    Cell<double> load;
+  };
+  std::vector<Node> nodes = found(test::fresh_group(), 3);
+  std::atomic<int> delivered{0};
+  std::vector<MulticastHandle> orders;
+  for (Node& node : nodes)
+    orders.push_back(node.multicast("orders", {.on_delivery = [&](const NodeMessage& message) {
+                                      if (message.text() == "hello") ++delivered;
+                                    }}));
+  for (MulticastHandle& order : orders) order.wait_until_joined();
+  for (MulticastHandle& order : orders)
+    while (order.send("hello") == multicast::SendResult::no_room) std::this_thread::yield();
+  while (delivered < 9) std::this_thread::yield();
+
+  std::vector<TableHandle<Row>> tables;
+  for (Node& node : nodes) tables.push_back(node.table<Row>("loads"));
+  Future<void> all_there = tables[0].until(all(&Row::step) >= 1);
+  for (TableHandle<Row>& table : tables)
+    table.update([](Row& mine) { mine.step = 1; }, &Row::step);
+  all_there.get();
+  for (TableHandle<Row>& table : tables) table.until(all(&Row::step) >= 1).get();
+
+  std::vector<StoreHandle> stores;
+  for (Node& node : nodes) stores.push_back(node.store("blocks"));
+  stores[0].put("key", "value").get();
+  EXPECT_EQ(stores[2].get("key").get()->text(), "value");
+}
+
+struct Put {
+  std::string key, value;
+};
+struct Erase {
+  std::string key;
+};
+struct Entries {
+  std::map<std::string, std::string> entries;
+  bool apply(const Put& put) { return entries.insert_or_assign(put.key, put.value).second; }
+  bool apply(const Erase& erase) { return entries.erase(erase.key) > 0; }
+  [[nodiscard]] std::string save() const {
+    std::string text;
+    for (const auto& [key, value] : entries) (((text += key) += '=') += value) += '\n';
+    return text;
+  }
+  void load(std::string_view saved) {
+    for (std::size_t at = 0; at < saved.size();) {
+      const std::size_t end = saved.find('\n', at), mark = saved.find('=', at);
+      entries[std::string(saved.substr(at, mark - at))] = saved.substr(mark + 1, end - mark - 1);
+      at = end + 1;
+    }
+  }
+};
+
+TEST(Node, ALaterMemberGetsTheStateOfAReplicatedObject) {
+  const std::string group = test::fresh_group();
+  std::vector<Node> nodes = found(group, 2);
+  auto first = nodes[0].replicated<Entries, Put, Erase>("entries");
+  auto second = nodes[1].replicated<Entries, Put, Erase>("entries");
+  first.wait_until_joined();
+  second.wait_until_joined();
+  EXPECT_TRUE(first.apply(Put{"a", "1"}).get());
+  EXPECT_FALSE(second.apply(Put{"a", "2"}).get());
+  EXPECT_TRUE(first.apply(Put{"b", "3"}).get());
+  EXPECT_TRUE(second.apply(Erase{"b"}).get());
+
+  Node late = Node::join(node_options(group, 2));
+  EXPECT_EQ(late.view().members.size(), 3U);
+  auto third = late.replicated<Entries, Put, Erase>("entries");
+  third.wait_until_joined();
+  EXPECT_EQ(third.look([](const Entries& entries) { return entries.entries; }),
+            (std::map<std::string, std::string>{{"a", "2"}}));
+  EXPECT_TRUE(third.apply(Put{"c", "4"}).get());
+}
+
+TEST(Node, AMemberThatLeavesLetsTheOthersGoOn) {
+  std::vector<Node> nodes = found(test::fresh_group(), 3);
+  nodes[1].leave();
+  EXPECT_TRUE(nodes[1].wait_for_end());
+  while (nodes[0].view().members.size() > 2) std::this_thread::yield();
+  EXPECT_NE(nodes[1].why_ended(), "");
+  EXPECT_EQ(nodes[0].why_ended(), "");
+  EXPECT_THROW(static_cast<void>(nodes[1].store()), Error);
+}
+
+}  // namespace
+}  // namespace dunlin
