@@ -19,6 +19,7 @@ declare -A built_on=(
   [store]='remote fabric'
   [daemon]='segment remote fabric'
   [run]='fabric'
+  [node]='store container segment remote pubsub multicast group group_members table log join run fabric'
 )
 failed=0
 for layer in "${!built_on[@]}"; do

@@ -85,7 +85,7 @@ class Node {
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
   /// The view at hand. After the end: the last one.
   [[nodiscard]] View view() const;
-  /// Calls `handler` with each view from now on, on the executor. Replaces an earlier handler.
+  /// Calls `handler` with the view at hand and each later one, on the executor. Replaces an earlier handler.
   void on_view(std::function<void(const View&)> handler);
 
   // --- handles; the objects behind them live until the node ends. A second call with the name gives

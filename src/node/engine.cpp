@@ -93,8 +93,8 @@ Failure Engine::refused(RecordRing::Claim why, const char* call) const {
 
 void Engine::execute(std::function<void()> work) noexcept {
   if (has_executor_) return call_back([&] { state_->executor(std::move(work)); });
-  bool ended = false;
-  {
+  bool ended = is_forked();
+  if (!ended) {
     const std::lock_guard lock(state_->mutex);
     ended = state_->no_more_callbacks;
     if (!ended) {
@@ -150,6 +150,7 @@ void Engine::finish() noexcept {
 }
 
 View Engine::view() {
+  if (is_forked()) return {};
   const Held held(*this);
   return is_running() ? state_->group->view() : state_->last_view;
 }
@@ -183,6 +184,12 @@ void Engine::add(const std::string& kind_and_name, std::shared_ptr<Part> part) {
 
 void Engine::set_view_handler(std::function<void(const View&)> handler) {
   state_->on_view = std::move(handler);
+  tell_view();
+}
+
+void Engine::tell_view() {
+  if (state_->on_view)
+    execute([handler = state_->on_view, view = state_->group->view()] { handler(view); });
 }
 
 void Engine::link(SharedCall& call) noexcept {
@@ -206,13 +213,13 @@ void Engine::unlink(SharedCall& call) noexcept {
 
 void Engine::work() noexcept {
   state_->thread_id.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  std::string why = "it left the group";
+  std::string why = "it leaves the group, as the program asked";
   turn_.take();
   whose_turn = this;
   try {
     if (state_->core != ThreadOptions::kAnyCore) threads::pin_to(state_->core);
     poll_until_it_ends();
-    if (state_->group->ended() && !state_->leaves.load()) why = state_->group->why_ended();
+    if (state_->group->ended()) why = state_->group->why_ended();
   } catch (const std::exception& error) {
     why = error.what();
   } catch (...) {
@@ -243,8 +250,7 @@ std::size_t Engine::poll_once() {
   if (state_->group->view().number != state_->view) {
     state_->view = state_->group->view().number;
     for (std::size_t i = 0; i < state_->parts.size(); ++i) state_->parts[i]->view_changed();
-    if (state_->on_view)
-      execute([handler = state_->on_view, view = state_->group->view()] { handler(view); });
+    tell_view();
   }
   for (std::size_t i = 0; i < state_->parts.size(); ++i) done += state_->parts[i]->poll();
   return done;
@@ -316,6 +322,16 @@ void Engine::sleep() {
 
 /// Hands over what was accepted, leaves the group, and ends everything that other threads wait for.
 void Engine::leave_and_end(std::string why) noexcept {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->why_ended = why;
+  }
+  state_->last_view = state_->group->view();
+  ended_.store(true, std::memory_order_release);
+  queue_.close();
+  for (const auto& part : state_->parts) part->close();
+  while (!queue_.empty())
+    if (run_queue() == 0) sched_yield();  // a thread is about to publish its call
   try {
     const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
     const auto until = [&](std::uint64_t ns, const auto& condition) {
@@ -326,26 +342,15 @@ void Engine::leave_and_end(std::string why) noexcept {
       }
     };
     until(state_->hand_over_ms * kNsPerMs, [&] {
-      return queue_.empty() && std::ranges::all_of(state_->parts, [](const auto& part) { return part->handed_over(); });
+      return std::ranges::all_of(state_->parts, [](const auto& part) { return part->handed_over(); });
     });
     if (!state_->group->ended()) {
       state_->group->leave();
       until(state_->hand_over_ms * kNsPerMs + kLeaveNs, [] { return false; });
     }
-  } catch (const std::exception& error) {
-    why += std::string(why.empty() ? "" : "; ") + error.what();
   } catch (...) {
-    why += "; a function of the program threw something that is no std::exception";
+    tell_exception();
   }
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->why_ended = why;
-  }
-  state_->last_view = state_->group->view();
-  ended_.store(true, std::memory_order_release);
-  queue_.close();
-  while (!queue_.empty())
-    if (run_queue() == 0) sched_yield();  // a thread is about to publish its call
   while (state_->calls != nullptr) {
     SharedCall& call = *state_->calls;
     call.fail({remote::Status::stopped, state_->who + "the node has ended: " + why});

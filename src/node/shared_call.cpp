@@ -73,7 +73,20 @@ void SharedCall::then(std::function<void()> next) {
     engine_->execute(std::move(next_));
 }
 
+void SharedCall::forget() noexcept {
+  std::uint32_t phase = kContinued;
+  if (phase_.compare_exchange_strong(phase, kUnderWay, std::memory_order_acq_rel)) next_ = nullptr;
+}
+
+bool SharedCall::leave_queue() noexcept {
+  is_queued_ = false;
+  if (!ended()) return true;
+  release();
+  return false;
+}
+
 void SharedCall::cancel() {
+  if (engine_->is_forked()) return;  // its thread is in the parent
   const Engine::Held held(*engine_);
   if (!ended()) fail({remote::Status::abandoned, "the caller gave the call up"});
 }
@@ -86,7 +99,7 @@ void SharedCall::end() noexcept {
   if (before == kBlocked)
     syscall(SYS_futex, &phase_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   if (before == kContinued) engine_->execute(std::move(next_));
-  release();
+  if (!is_queued_) release();
 }
 
 }  // namespace dunlin::node

@@ -69,6 +69,7 @@ class PendingOperation final : public node::SharedResult<T> {
  public:
   PendingOperation(Engine& engine, StorePart& part, const char* name, bool borrows, Take take)
       : node::SharedResult<T>(engine, borrows), part_(part), name_(name), take_(std::move(take)) {}
+  using node::SharedCall::enter_queue;
 
   void go_on(std::unique_ptr<StoreOperation> operation) {
     this->link();
@@ -77,6 +78,7 @@ class PendingOperation final : public node::SharedResult<T> {
   }
   template <class Begin>
   void begin(const Begin& begin_it) noexcept {
+    if (!this->leave_queue()) return;
     if (!this->engine().is_running()) return this->fail(this->engine().why_stopped());
     try {
       auto operation = part_.operation();
@@ -137,6 +139,7 @@ Future<T> begin(Engine& engine, StorePart& part, const char* name, bool borrows,
     return std::move(*begun);
   }
   auto* const pending = new Pending(engine, part, name, borrows, take);
+  pending->enter_queue();
   const auto claim =
       engine.enqueue([pending, begin_it = later()]() noexcept { pending->begin(begin_it); });
   if (claim == RecordRing::Claim::ok) return Future<T>(pending);

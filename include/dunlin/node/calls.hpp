@@ -16,6 +16,7 @@ class PendingCall final : public SharedResult<T> {
  public:
   PendingCall(Engine& engine, bool borrows, Convert convert)
       : SharedResult<T>(engine, borrows), convert_(std::move(convert)) {}
+  using SharedCall::enter_queue;
 
   /// With the turn: goes on with a call that has begun.
   void go_on(CoreCall call) {
@@ -26,6 +27,7 @@ class PendingCall final : public SharedResult<T> {
   /// With the turn: begins the call, for which the caller has waited in the queue.
   template <class Begin>
   void begin(Begin& begin_it) noexcept {
+    if (!this->leave_queue()) return;
     if (!this->engine().is_running()) return this->fail(this->engine().why_stopped());
     try {
       go_on(begin_it());
@@ -77,6 +79,7 @@ template <class T, class Now, class Later, class Convert>
     return std::move(*begun);
   }
   auto* const pending = new Pending(engine, borrows, convert);
+  pending->enter_queue();
   const auto claim = engine.enqueue(
       [pending, begin_it = later()]() mutable noexcept { pending->begin(begin_it); });
   if (claim == RecordRing::Claim::ok) return Future<T>(pending);

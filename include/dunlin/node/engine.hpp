@@ -24,8 +24,9 @@
 ///      turn: the polling thread, or one that finds the turn free.
 ///  NODE-2  Calls that one thread makes by one handle take effect in that order: a call is done at
 ///      once only if no earlier one waits in the queue.
-///  NODE-3  A call that was accepted is done, or its future says why not. A call that the queue has
-///      no room for is refused, with `overloaded`.
+///  NODE-3  A call that was accepted is done, or its future says why not; a message that was accepted
+///      is sent before this member leaves. A call that the queue has no room for is refused, with
+///      `overloaded`. Once the node begins to leave, it accepts nothing.
 ///  NODE-4  A future ends once; at the latest when its node ends.
 ///  NODE-5  Callbacks run on the executor, which gets them in order. What they throw goes to
 ///      NodeOptions::on_exception, and the node goes on.
@@ -62,10 +63,12 @@ class Part {
   virtual std::size_t poll() { return 0; }
   /// A new view has begun.
   virtual void view_changed() {}
+  /// The node begins to leave: nothing more is taken from other threads.
+  virtual void close() noexcept {}
+  /// Whether what was taken has been passed on.
+  [[nodiscard]] virtual bool handed_over() { return true; }
   /// The node ends: what needs the group and the fabric is destroyed.
   virtual void end() noexcept = 0;
-  /// Whether what other threads have handed to it has been passed on.
-  [[nodiscard]] virtual bool handed_over() { return true; }
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -81,6 +84,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// the node has ended, and what `work` throws.
   template <class Work>
   decltype(auto) with_turn(Work&& work) {
+    require_running();
     const Held held(*this);
     require_running();
     return std::forward<Work>(work)();
@@ -225,6 +229,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void require_running() const;
   void wake() noexcept;
   void tell_exception() noexcept;
+  void tell_view();
   [[nodiscard]] std::shared_ptr<Part> find(const std::string& kind_and_name) const;
   void add(const std::string& kind_and_name, std::shared_ptr<Part> part);
   void link(SharedCall& call) noexcept;

@@ -18,7 +18,8 @@
 ///     store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's executor
 ///     const auto got = co_await store.get("k");                  // a Result
 ///
-/// One thread at a time uses a future. A call whose future is destroyed goes on; a call that has a
+/// One thread at a time uses a future. A coroutine that awaits one is destroyed on the executor, or
+/// not before it goes on. A call whose future is destroyed goes on; a call that has a
 /// buffer of the caller's (a get of a segment, say) is given up first, so that nothing writes into
 /// the buffer afterwards.
 namespace dunlin {
@@ -44,6 +45,8 @@ class SharedCall {
   bool wait(std::uint64_t timeout_ns);
   /// Calls `next` on the node's executor once the call has ended.
   void then(std::function<void()> next);
+  /// Takes back what then() was given, unless the call has ended.
+  void forget() noexcept;
   /// Gives the call up, if it has not ended.
   void cancel();
   void release() noexcept {
@@ -61,6 +64,10 @@ class SharedCall {
   void link() noexcept;
   /// Tells the future; the result is there.
   void end() noexcept;
+  /// Says that a job in the queue will begin the call, and calls leave_queue().
+  void enter_queue() noexcept { is_queued_ = true; }
+  /// Whether the call still has to begin; if not, it was given up in the queue.
+  [[nodiscard]] bool leave_queue() noexcept;
 
   Engine& engine() const noexcept { return *engine_; }
 
@@ -74,6 +81,7 @@ class SharedCall {
   std::atomic<std::uint32_t> phase_{kUnderWay};
   std::atomic<std::uint32_t> owners_{2};
   const bool borrows_;  // the call has a buffer of the caller's
+  bool is_queued_ = false;  // so the job in the queue owns the call, even if it has ended
   std::function<void()> next_;
   SharedCall* before_ = nullptr;  // in the engine's list of calls under way
   SharedCall* after_ = nullptr;
@@ -154,19 +162,25 @@ class [[nodiscard]] Future {
 
   // A coroutine goes on on the node's executor, and gets the Result.
   [[nodiscard]] bool await_ready() const noexcept { return ready(); }
-  void await_suspend(std::coroutine_handle<> waiter) { shared_->then([waiter] { waiter.resume(); }); }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    is_awaited_ = true;
+    shared_->then([waiter] { waiter.resume(); });
+  }
   Result<T> await_resume() {
+    is_awaited_ = false;
     return std::move(shared_ == nullptr ? *result_ : shared_->result);
   }
 
  private:
   void let_go() noexcept {
     if (shared_ == nullptr) return;
+    if (is_awaited_) shared_->forget();
     if (shared_->borrows_ && !shared_->ended()) shared_->cancel();
     std::exchange(shared_, nullptr)->release();
   }
 
   node::SharedResult<T>* shared_ = nullptr;
+  bool is_awaited_ = false;
   std::optional<Result<T>> result_ = std::nullopt;  // of a call that had ended when it was begun
 };
 

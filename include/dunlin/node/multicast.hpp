@@ -64,6 +64,7 @@ class MulticastPart final : public Part {
   [[nodiscard]] const std::string& name_of(std::uint32_t sender) const { return names_.at(sender); }
   [[nodiscard]] bool is_me(std::uint32_t sender) const noexcept { return sender == me_; }
   std::size_t poll() override;
+  void close() noexcept override { ring_.close(); }
   void end() noexcept override { multicast_.reset(); }
   [[nodiscard]] bool handed_over() override { return ring_.empty(); }
 

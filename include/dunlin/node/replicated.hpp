@@ -61,8 +61,9 @@ class Replicated {
   template <class Command>
   auto apply(const Command& command) {
     using R = std::remove_cvref_t<std::invoke_result_t<Apply, T&, const Command&>>;
-    auto* const pending = new PendingCommand<R>(*engine_);
+    auto* const pending = new PendingCommand<R>(*engine_, *part_);
     const std::uint64_t number = part_->expect(*pending);
+    pending->number = number;
     std::vector<std::byte> message = header(kNumberOf<Command>, number);
     append(command, message);
     using multicast::SendResult;
@@ -131,6 +132,7 @@ class Replicated {
     }
   }
 
+  class Part;
   /// A command of this member's that has not come back yet.
   class AnyPending {
    public:
@@ -142,13 +144,21 @@ class Replicated {
   template <class R>
   class PendingCommand final : public node::SharedResult<R>, public AnyPending {
    public:
-    explicit PendingCommand(node::Engine& engine) : node::SharedResult<R>(engine, false) {}
+    PendingCommand(node::Engine& engine, Part& part)
+        : node::SharedResult<R>(engine, false), part_(part) {}
+    /// Ends the call; requires that the part has forgotten it.
     void take(Result<R> how) noexcept {
       this->result = std::move(how);
       this->end();
     }
-    void fail(Failure failure) noexcept override { take(std::move(failure)); }
     void fail_with(Failure failure) noexcept override { take(std::move(failure)); }
+    void fail(Failure failure) noexcept override {
+      if (part_.forget(number) != nullptr) take(std::move(failure));
+    }
+    std::uint64_t number = 0;
+
+   private:
+    Part& part_;
   };
 
   class Part final : public node::Part {
@@ -183,6 +193,7 @@ class Replicated {
 
     // --- with the turn
     std::size_t poll() override { return messages.poll(); }
+    void close() noexcept override { messages.close(); }
     [[nodiscard]] bool handed_over() override { return messages.handed_over(); }
     void end() noexcept override {
       messages.end();
