@@ -110,6 +110,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] RecordRing::Claim enqueue(Work&& work) noexcept {
     using Kept = std::remove_cvref_t<Work>;
     static_assert(sizeof(Job) + sizeof(Kept) <= kLongestJob && alignof(Kept) <= 16);
+    if (!is_running()) return RecordRing::Claim::closed;
     RecordRing::Claim why;
     std::byte* const record = queue_.claim(sizeof(Job) + sizeof(Kept), why);
     if (record == nullptr) return why;
