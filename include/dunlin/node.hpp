@@ -40,13 +40,13 @@ struct NodeOptions {
   std::uint32_t members = 1;
   /// In place of `members`: their names. `name` is one of these, or the name of a later member.
   std::vector<std::string> names = {};
-  /// This member's name, which is unique in the group. Needs `names`. Empty: a founder has its rank,
-  /// and a later member a name that is made of its host and process.
+  /// This member's name, which is unique in the group. Needs `names`. Empty: a founder has its
+  /// rank, and a later member a name that is made of its host and process.
   std::string name = {};
   /// False: this process only joins a group that runs.
   bool may_found = true;
-  /// The network, and what it needs: secret, rendezvous of the founders, device. `group`, `members`,
-  /// `names` and `name` here are not used.
+  /// The network, and what it needs: secret, rendezvous of the founders, device. `group`,
+  /// `members`, `names` and `name` here are not used.
   JoinOptions network = {};
   /// Between hosts: the address of this process alone, at which later members find it, and such
   /// addresses of other members.
@@ -85,10 +85,12 @@ class Node {
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
   /// The view at hand. After the end: the last one.
   [[nodiscard]] View view() const;
-  /// Calls `handler` with the view at hand and each later one, on the executor. Replaces an earlier handler.
+  /// Calls `handler` with the view at hand and each later one, on the executor. Replaces an earlier
+  /// handler.
   void on_view(std::function<void(const View&)> handler);
 
-  // --- handles; the objects behind them live until the node ends. A second call with the name gives
+  // --- handles; the objects behind them live until the node ends. A second call with the name
+  // gives
   // --- the same object, and ignores the options.
   template <class Row>
   [[nodiscard]] TableHandle<Row> table(const std::string& name) {

@@ -1,5 +1,3 @@
-#include <dunlin/node/engine.hpp>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -7,6 +5,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+
+#include <dunlin/node/engine.hpp>
 
 #include "assert.hpp"
 #include "fabric/sleeping.hpp"
@@ -36,8 +36,11 @@ Engine::Engine(const NodeOptions& options)
 std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(options));
   State& state = *engine->state_;
-  const bool begun = Loop(state.fabric()).add(state.progress).run_until(
-      [&] { return state.group->view().number > 0 || state.group->ended(); }, options.network.join_ms());
+  const bool begun =
+      Loop(state.fabric())
+          .add(state.progress)
+          .run_until([&] { return state.group->view().number > 0 || state.group->ended(); },
+                     options.network.join_ms());
   if (!begun || state.group->ended())
     throw Error("node: group '" + options.group + "': this process came into no view: " +
                 (begun ? state.group->why_ended() : state.group->describe()));
@@ -77,7 +80,8 @@ void Engine::require_running() const {
 
 Failure Engine::why_stopped() const {
   if (is_forked())
-    return {remote::Status::stopped, state_->who + "this process is a child of the member's process, and no member"};
+    return {remote::Status::stopped,
+            state_->who + "this process is a child of the member's process, and no member"};
   const std::lock_guard lock(state_->mutex);
   return {remote::Status::stopped, state_->who + "the node has ended: " + state_->why_ended};
 }
@@ -85,10 +89,12 @@ Failure Engine::why_stopped() const {
 Failure Engine::refused(RecordRing::Claim why, const char* call) const {
   if (why == RecordRing::Claim::closed || !is_running()) return why_stopped();
   if (why == RecordRing::Claim::too_long)
-    return {remote::Status::too_long, state_->who + call + ": longer than the queue of calls takes"};
+    return {remote::Status::too_long,
+            state_->who + call + ": longer than the queue of calls takes"};
   return {remote::Status::overloaded,
-          state_->who + call + ": too many calls wait for the node's thread; try again later, or give "
-                               "NodeOptions::queue_bytes a greater value"};
+          state_->who + call +
+              ": too many calls wait for the node's thread; try again later, or give "
+              "NodeOptions::queue_bytes a greater value"};
 }
 
 void Engine::execute(std::function<void()> work) noexcept {
@@ -117,7 +123,8 @@ void Engine::tell_exception() noexcept {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%sa callback threw: %s\n", state_->who.c_str(), error.what());
   } catch (...) {
-    std::fprintf(stderr, "%sa callback threw something that is no std::exception\n", state_->who.c_str());
+    std::fprintf(stderr, "%sa callback threw something that is no std::exception\n",
+                 state_->who.c_str());
   }
 }
 
@@ -131,7 +138,8 @@ void Engine::ask_to_leave() noexcept {
 
 bool Engine::wait_for_end(std::uint64_t timeout_ns) {
   if (is_forked()) return true;
-  if (on_node_thread()) throw Error(state_->who + "the node's own thread cannot wait for the node's end");
+  if (on_node_thread())
+    throw Error(state_->who + "the node's own thread cannot wait for the node's end");
   std::unique_lock lock(state_->mutex);
   const auto ended = [this] { return state_->has_ended; };
   if (timeout_ns >= remote::kForever / 2) {
@@ -282,7 +290,8 @@ void Engine::run_callbacks() noexcept {
 
 /// Waits for work without the turn: as the options say, and more and more.
 void Engine::idle(std::uint32_t fruitless) {
-  if (state_->wait == Wait::block || (state_->wait == Wait::adaptive && state_->spun_enough(fruitless)))
+  if (state_->wait == Wait::block ||
+      (state_->wait == Wait::adaptive && state_->spun_enough(fruitless)))
     return sleep();
   whose_turn = nullptr;
   turn_.give();
@@ -299,8 +308,8 @@ void Engine::sleep() {
   const auto poll = [this] {
     asleep_.store(true, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // NODE-6
-    return poll_once() > 0 || !queue_.empty() || state_->has_callbacks() || state_->group->ended() ||
-           state_->leaves.load(std::memory_order_relaxed);
+    return poll_once() > 0 || !queue_.empty() || state_->has_callbacks() ||
+           state_->group->ended() || state_->leaves.load(std::memory_order_relaxed);
   };
   const auto collect = [this] {
     Waits waits{.fabrics = {&state_->fabric()}};
@@ -342,7 +351,8 @@ void Engine::leave_and_end(std::string why) noexcept {
       }
     };
     until(state_->hand_over_ms * kNsPerMs, [&] {
-      return std::ranges::all_of(state_->parts, [](const auto& part) { return part->handed_over(); });
+      return std::ranges::all_of(state_->parts,
+                                 [](const auto& part) { return part->handed_over(); });
     });
     if (!state_->group->ended()) {
       state_->group->leave();

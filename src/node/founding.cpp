@@ -46,6 +46,9 @@ class Founding {
     join_.names = options.names;
     join_.members = options.names.empty() ? options.members : 0;
     join_.name = options.names.empty() ? std::string() : options.name;
+    wait_ms_ = join_.join_ms();
+    join_.timeout_ms = static_cast<std::uint32_t>(wait_ms_) +
+                       kGraceMs;  // our own time-out comes first, and says more
     if (join_.network.empty()) join_.network = launch::network_name();
     is_founder_ = options.may_found && (options.names.empty() || in_names());
     if (can_be_joined()) {
@@ -56,7 +59,8 @@ class Founding {
       meeting.rendezvous = options.listen;
       group_options_.rendezvous = make_rendezvous(meeting, options.contacts);
     } else if (!is_founder_) {
-      throw Error(who_ + "a later member needs an address of its own, `listen`, and some of other " +
+      throw Error(who_ +
+                  "a later member needs an address of its own, `listen`, and some of other " +
                   "members, `contacts`");
     }
     entry_name_ = options.name.empty() ? made_name() : options.name;
@@ -64,16 +68,17 @@ class Founding {
 
   Founded run() {
     const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
-    const std::uint64_t end_ns = begun_ns + join_.join_ms() * kNsPerMs;
+    const std::uint64_t end_ns = begun_ns + wait_ms_ * kNsPerMs;
     if (is_founder_) founders_ = begin_join(join_);
-    if (can_join()) entry_.emplace(entry_name_, group_options_, join_.join_ms() + kGraceMs);
+    if (can_join()) entry_.emplace(entry_name_, group_options_, *join_.timeout_ms);
     for (std::uint64_t news_ns = begun_ns + kNewsNs;;) {
       if (entry_)
         if (std::unique_ptr<Group> group = poll_entry()) return {nullptr, std::move(group)};
       if (founders_)
         if (std::unique_ptr<Fabric> fabric = poll_founders()) return found(std::move(fabric));
       const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
-      if (now_ns >= end_ns) throw Error(who_ + "waited " + std::to_string(join_.join_ms()) + " ms for " + awaited());
+      if (now_ns >= end_ns)
+        throw Error(who_ + "waited " + std::to_string(wait_ms_) + " ms for " + awaited());
       if (now_ns >= news_ns) {
         tell("waits for " + awaited());
         news_ns = now_ns + kNewsNs;
@@ -83,18 +88,21 @@ class Founding {
   }
 
  private:
-  static constexpr std::uint32_t kGraceMs = 1'000;  // our own time-out comes first
+  static constexpr std::uint32_t kGraceMs = 1'000;
 
   void check() const {
     check_joinable_group_name(options_.group);
     if (!options_.name.empty() && options_.names.empty())
-      throw Error(who_ + "`name` is given, and `names` is not: give the founders' names in `names`, " +
+      throw Error(who_ +
+                  "`name` is given, and `names` is not: give the founders' names in `names`, " +
                   "or leave `name` out");
     if (!options_.names.empty() && options_.name.empty())
       throw Error(who_ + "`names` is given, and `name` is not: give this member's name");
-    if (options_.names.empty() && (options_.members == 0 || options_.members > options_.most_members))
-      throw Error(who_ + "`members` is " + std::to_string(options_.members) + ", and must be 1 to " +
-                  std::to_string(options_.most_members) + " (`most_members`)");
+    if (options_.names.empty() &&
+        (options_.members == 0 || options_.members > options_.most_members))
+      throw Error(who_ + "`members` is " + std::to_string(options_.members) +
+                  ", and must be 1 to " + std::to_string(options_.most_members) +
+                  " (`most_members`)");
   }
   [[nodiscard]] bool in_names() const {
     return std::ranges::find(options_.names, options_.name) != options_.names.end();
@@ -147,7 +155,8 @@ class Founding {
     } else if (!why_not_founded_.empty()) {
       text += " (it cannot be founded: " + why_not_founded_ + ")";
     }
-    if (!entry_ && !why_not_joined_.empty()) text += " (it cannot be joined: " + why_not_joined_ + ")";
+    if (!entry_ && !why_not_joined_.empty())
+      text += " (it cannot be joined: " + why_not_joined_ + ")";
     return text;
   }
   [[nodiscard]] std::size_t founders() const {
@@ -159,7 +168,8 @@ class Founding {
     std::fprintf(stderr, "%s\n", text.c_str());
   }
   void wait() const {
-    pollfd descriptor{.fd = founders_ ? founders_->wait_descriptor() : -1, .events = POLLIN, .revents = 0};
+    pollfd descriptor{
+        .fd = founders_ ? founders_->wait_descriptor() : -1, .events = POLLIN, .revents = 0};
     constexpr int kFoundersOnlyMs = 100;
     ::poll(&descriptor, 1, entry_ ? kLookMs : kFoundersOnlyMs);
   }
@@ -168,6 +178,7 @@ class Founding {
   JoinOptions join_;
   std::string who_;
   GroupOptions group_options_;
+  std::uint64_t wait_ms_ = 0;
   bool is_founder_ = false;
   std::string entry_name_;
   std::unique_ptr<PendingJoin> founders_;

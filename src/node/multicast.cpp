@@ -1,5 +1,3 @@
-#include <dunlin/node/multicast.hpp>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <sched.h>
 
 #include <dunlin/group.hpp>
+#include <dunlin/node/multicast.hpp>
 
 #include "fabric/system.hpp"
 
@@ -86,9 +85,11 @@ void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
       engine_.call_back([&] { on_delivery_(message); });
       continue;
     }
-    engine_.execute([this, sender = std::string(message.sender), is_own = message.is_own,
+    engine_.execute([sender = std::string(message.sender), is_own = message.is_own,
                      bytes = std::vector<std::byte>(message.bytes.begin(), message.bytes.end()),
-                     handler = on_delivery_] { handler({sender, is_own, bytes}); });
+                     handler = on_delivery_] {
+      handler({sender, is_own, bytes});
+    });
   }
 }
 
@@ -99,15 +100,17 @@ void MulticastPart::note_members(const Subgroup& subgroup) {
   for (std::uint32_t i = 0; i < subgroup.members.size(); ++i) {
     const Rank rank = subgroup.members[i];
     const auto at = std::ranges::find(view.ranks, rank);
-    names_.push_back(at == view.ranks.end() ? std::to_string(rank)
-                                            : view.members[static_cast<std::size_t>(at - view.ranks.begin())]);
+    names_.push_back(at == view.ranks.end()
+                         ? std::to_string(rank)
+                         : view.members[static_cast<std::size_t>(at - view.ranks.begin())]);
     if (rank == engine_.fabric().rank()) me_ = i;
   }
 }
 
 void MulticastPart::wait_until_joined(std::uint64_t timeout_ns) {
   if (engine_.on_node_thread())
-    throw Error("node: multicast '" + name_ + "': a callback on the node's own thread cannot wait for it");
+    throw Error("node: multicast '" + name_ +
+                "': a callback on the node's own thread cannot wait for it");
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
   while (!joined()) {
     std::string why;

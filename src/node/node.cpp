@@ -1,6 +1,6 @@
-#include <dunlin/node.hpp>
-
 #include <utility>
+
+#include <dunlin/node.hpp>
 
 #include "node/state.hpp"
 
@@ -38,6 +38,8 @@ void Node::on_view(std::function<void(const View&)> handler) {
 void Node::leave() noexcept { engine_->ask_to_leave(); }
 bool Node::wait_for_end(std::uint64_t timeout_ns) { return engine_->wait_for_end(timeout_ns); }
 bool Node::ended() const noexcept { return !engine_->is_running(); }
-std::string Node::why_ended() const { return ended() ? engine_->why_stopped().text : std::string(); }
+std::string Node::why_ended() const {
+  return ended() ? engine_->why_stopped().text : std::string();
+}
 
 }  // namespace dunlin

@@ -1,8 +1,8 @@
-#include <dunlin/node/record_ring.hpp>
-
 #include <bit>
 #include <cstring>
 #include <new>
+
+#include <dunlin/node/record_ring.hpp>
 
 #include "assert.hpp"
 

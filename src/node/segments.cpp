@@ -1,12 +1,12 @@
-#include <dunlin/node/segments.hpp>
-
 #include <dunlin/node/calls.hpp>
+#include <dunlin/node/segments.hpp>
 
 namespace dunlin {
 
 class SegmentsHandle::Part final : public node::Part {
  public:
-  Part(remote::Progress& progress, SpaceOptions options) : space_(std::in_place, progress, std::move(options)) {}
+  Part(remote::Progress& progress, SpaceOptions options)
+      : space_(std::in_place, progress, std::move(options)) {}
   [[nodiscard]] SegmentSpace& space() noexcept { return *space_; }
   void end() noexcept override { space_.reset(); }
 
@@ -43,18 +43,23 @@ namespace {
 
 constexpr auto kNothing = [](const Outcome&) { return Result<void>(); };
 constexpr auto kKey = [](const Outcome& outcome) { return Result<Key>(outcome.key); };
-constexpr auto kVersion = [](const Outcome& outcome) { return Result<std::uint64_t>(outcome.version); };
+constexpr auto kVersion = [](const Outcome& outcome) {
+  return Result<std::uint64_t>(outcome.version);
+};
 
 }  // namespace
 
 Future<Key> SegmentsHandle::allocate(const SegmentSpec& spec) {
-  return call<Key>("allocate", false, [spec](SegmentSpace& space) { return space.allocate(spec); }, kKey);
+  return call<Key>(
+      "allocate", false, [spec](SegmentSpace& space) { return space.allocate(spec); }, kKey);
 }
 Future<void> SegmentsHandle::release(Key key) {
-  return call<void>("release", false, [key](SegmentSpace& space) { return space.release(key); }, kNothing);
+  return call<void>(
+      "release", false, [key](SegmentSpace& space) { return space.release(key); }, kNothing);
 }
 Future<Key> SegmentsHandle::find(const std::string& name) {
-  return call<Key>("find", false, [name](SegmentSpace& space) { return space.find(name); }, kKey);
+  return call<Key>(
+      "find", false, [name](SegmentSpace& space) { return space.find(name); }, kKey);
 }
 Future<std::uint64_t> SegmentsHandle::get(Key key, std::span<std::byte> to, std::uint64_t offset) {
   return call<std::uint64_t>(
@@ -71,7 +76,8 @@ Future<bool> SegmentsHandle::lock(Key key, std::uint64_t timeout_ns) {
       [](const Outcome& outcome) { return Result<bool>(outcome.recovered); });
 }
 Future<void> SegmentsHandle::unlock(Key key) {
-  return call<void>("unlock", false, [key](SegmentSpace& space) { return space.unlock(key); }, kNothing);
+  return call<void>(
+      "unlock", false, [key](SegmentSpace& space) { return space.unlock(key); }, kNothing);
 }
 
 }  // namespace dunlin

@@ -15,11 +15,13 @@
 namespace dunlin::node {
 namespace {
 
-// A call at memory speed ends while its caller looks; then the caller lets others have the processor.
+// A call at memory speed ends while its caller looks; then the caller lets others have the
+// processor.
 constexpr std::uint32_t kLooks = 512;
 constexpr std::uint32_t kYields = 32;
 
-void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t timeout_ns) noexcept {
+void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t value,
+              std::uint64_t timeout_ns) noexcept {
   constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
   const timespec timeout{.tv_sec = static_cast<time_t>(timeout_ns / kNsPerSecond),
                          .tv_nsec = static_cast<long>(timeout_ns % kNsPerSecond)};
@@ -37,8 +39,9 @@ SharedCall::~SharedCall() = default;
 bool SharedCall::wait(std::uint64_t timeout_ns) {
   if (ended()) return true;
   if (engine_->on_node_thread())
-    throw Error("node: a callback on the node's own thread cannot wait for a call, which that thread "
-                "has to do; use then() or co_await, or give NodeOptions::executor");
+    throw Error(
+        "node: a callback on the node's own thread cannot wait for a call, which that thread "
+        "has to do; use then() or co_await, or give NodeOptions::executor");
   if (engine_->is_forked()) throw Error(engine_->why_stopped().text);
   for (std::uint32_t look = 0; look < kLooks + kYields; ++look) {
     if (look < kLooks)
@@ -50,7 +53,8 @@ bool SharedCall::wait(std::uint64_t timeout_ns) {
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
   for (;;) {
     std::uint32_t phase = kUnderWay;
-    if (!phase_.compare_exchange_strong(phase, kBlocked, std::memory_order_acq_rel) && phase == kEnded)
+    if (!phase_.compare_exchange_strong(phase, kBlocked, std::memory_order_acq_rel) &&
+        phase == kEnded)
       return true;
     std::uint64_t left_ns = remote::kForever;
     if (timeout_ns < remote::kForever / 2) {

@@ -1,5 +1,3 @@
-#include <dunlin/node/store.hpp>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -8,6 +6,7 @@
 #include <sched.h>
 
 #include <dunlin/node/calls.hpp>
+#include <dunlin/node/store.hpp>
 
 namespace dunlin {
 namespace {
@@ -19,7 +18,8 @@ using remote::Status;
 /// A key and a value of a call that waits in the queue.
 struct Kept {
   Kept(StoreKey key, std::span<const std::byte> value)
-      : key_bytes(key.bytes().begin(), key.bytes().end()), value_bytes(value.begin(), value.end()) {}
+      : key_bytes(key.bytes().begin(), key.bytes().end()),
+        value_bytes(value.begin(), value.end()) {}
   [[nodiscard]] StoreKey key() const noexcept { return std::span<const std::byte>(key_bytes); }
   std::vector<std::byte> key_bytes;
   std::vector<std::byte> value_bytes;
@@ -174,15 +174,17 @@ StoreHandle::StoreHandle(std::shared_ptr<node::Engine> engine, const std::string
     : engine_(std::move(engine)) {
   options.name = name;
   part_ = engine_->with_turn([&] {
-    return engine_->part<Part>(
-        "store '" + name + "'", [&] { return std::make_shared<Part>(engine_->progress(), options); });
+    return engine_->part<Part>("store '" + name + "'", [&] {
+      return std::make_shared<Part>(engine_->progress(), options);
+    });
   });
 }
 
 Future<std::optional<StoreValue>> StoreHandle::get(StoreKey key) {
   return begin_on_key<std::optional<StoreValue>>(
       *engine_, *part_, "get", key, {},
-      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.get(operation, k); }, kValue);
+      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.get(operation, k); },
+      kValue);
 }
 
 Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span<std::byte> to) {
@@ -201,19 +203,27 @@ Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span
 Future<StoreChange> StoreHandle::put(StoreKey key, Bytes value, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "put", key, value,
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) { store.put(operation, k, v, ttl_ns); },
+      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
+        store.put(operation, k, v, ttl_ns);
+      },
       kChange);
 }
-Future<StoreChange> StoreHandle::insert(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {
+Future<StoreChange> StoreHandle::insert(StoreKey key, std::string_view value,
+                                        std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "insert", key, bytes(value),
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) { store.insert(operation, k, v, ttl_ns); },
+      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
+        store.insert(operation, k, v, ttl_ns);
+      },
       kChange);
 }
-Future<StoreChange> StoreHandle::replace(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {
+Future<StoreChange> StoreHandle::replace(StoreKey key, std::string_view value,
+                                         std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "replace", key, bytes(value),
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) { store.replace(operation, k, v, ttl_ns); },
+      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
+        store.replace(operation, k, v, ttl_ns);
+      },
       kChange);
 }
 Future<StoreChange> StoreHandle::compare_and_set(StoreKey key, std::uint64_t version,
@@ -228,18 +238,23 @@ Future<StoreChange> StoreHandle::compare_and_set(StoreKey key, std::uint64_t ver
 Future<StoreChange> StoreHandle::erase(StoreKey key) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "erase", key, {},
-      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.erase(operation, k); }, kChange);
+      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.erase(operation, k); },
+      kChange);
 }
 Future<StoreChange> StoreHandle::expire(StoreKey key, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "expire", key, {},
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.expire(operation, k, ttl_ns); },
+      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes) {
+        store.expire(operation, k, ttl_ns);
+      },
       kChange);
 }
 Future<StoreChange> StoreHandle::update(StoreKey key, StoreUpdater updater) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "update", key, {},
-      [updater](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.update(operation, k, updater); },
+      [updater](Store& store, StoreOperation& operation, StoreKey k, Bytes) {
+        store.update(operation, k, updater);
+      },
       kChange);
 }
 
@@ -309,11 +324,11 @@ Status StoreHandle::Transaction::run(const Begin& begin) {
 
 std::optional<std::string> StoreHandle::Transaction::get(StoreKey key) {
   StoreOperation* read = nullptr;
-  const Status status = run([&]() -> remote::InFlight& { return *(read = &transaction_->get(key)); });
+  const Status status =
+      run([&]() -> remote::InFlight& { return *(read = &transaction_->get(key)); });
   if (status != Status::ok) throw Error(node::failure_of(part_.who, "get", status, "store").text);
-  return engine_.with_turn([&] {
-    return read->found() ? std::optional(std::string(read->text())) : std::nullopt;
-  });
+  return engine_.with_turn(
+      [&] { return read->found() ? std::optional(std::string(read->text())) : std::nullopt; });
 }
 
 void StoreHandle::Transaction::put(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {

@@ -1,14 +1,14 @@
-#include <dunlin/node/turn.hpp>
-
 #include <sched.h>
+
+#include <dunlin/node/turn.hpp>
 
 #include "run/threads.hpp"
 
 namespace dunlin::node {
 namespace {
 
-// A turn of the polling thread lasts one poll, so a waiter looks for about as long, lets others have
-// the processor for a while, and only then sleeps.
+// A turn of the polling thread lasts one poll, so a waiter looks for about as long, lets others
+// have the processor for a while, and only then sleeps.
 constexpr std::uint32_t kLooks = 256;
 constexpr std::uint32_t kYields = 64;
 
@@ -36,8 +36,8 @@ void Turn::take() noexcept {
 
 void Turn::share() noexcept {
   give();
-  for (std::uint32_t look = 0; look < kLooks && wanted() && state_.load(std::memory_order_relaxed) == kFree;
-       ++look)
+  for (std::uint32_t look = 0;
+       look < kLooks && wanted() && state_.load(std::memory_order_relaxed) == kFree; ++look)
     threads::pause();
   // Where processors are few, the waiter has none yet.
   if (wanted() && state_.load(std::memory_order_relaxed) == kFree) sched_yield();

@@ -64,8 +64,7 @@ TEST(Node, MembersShareStoreTableAndMessages) {
   std::vector<TableHandle<Row>> tables;
   for (Node& node : nodes) tables.push_back(node.table<Row>("loads"));
   Future<void> all_there = tables[0].until(all(&Row::step) >= 1);
-  for (TableHandle<Row>& table : tables)
-    table.update([](Row& mine) { mine.step = 1; }, &Row::step);
+  for (TableHandle<Row>& table : tables) table.update([](Row& mine) { mine.step = 1; }, &Row::step);
   all_there.get();
   for (TableHandle<Row>& table : tables) table.until(all(&Row::step) >= 1).get();
 

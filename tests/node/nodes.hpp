@@ -25,8 +25,9 @@ inline NodeOptions node_options(const std::string& group, std::uint32_t members)
   return options;
 }
 
-inline std::vector<Node> found(const std::string& group, std::uint32_t members,
-                               const std::function<void(NodeOptions&)>& change = [](NodeOptions&) {}) {
+inline std::vector<Node> found(
+    const std::string& group, std::uint32_t members,
+    const std::function<void(NodeOptions&)>& change = [](NodeOptions&) {}) {
   std::vector<std::optional<Node>> made(members);
   {
     std::vector<std::jthread> threads;

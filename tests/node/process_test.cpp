@@ -1,4 +1,6 @@
 // Members that are killed, stopped, forked and told to end by a signal, while threads call.
+#include "support/process.hpp"
+
 #include <atomic>
 #include <csignal>
 #include <optional>
@@ -9,7 +11,6 @@
 #include <unistd.h>
 
 #include "node/nodes.hpp"
-#include "support/process.hpp"
 
 namespace dunlin {
 namespace {
@@ -36,7 +37,8 @@ int call_for_ever(Parent& parent, const std::string& group, std::uint32_t member
   for (std::uint64_t thread = 0; thread < 3; ++thread)
     threads.emplace_back([&, thread](const std::stop_token& stop) {
       for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
-        static_cast<void>(store.put(node.rank() * 1'000 + thread * 100 + i % 100, "value").result());
+        static_cast<void>(
+            store.put(node.rank() * 1'000 + thread * 100 + i % 100, "value").result());
         static_cast<void>(store.get(i % 100).result());
         static_cast<void>(words.send("word"));
         if (++calls == 200) parent.send_line("calls");
@@ -50,8 +52,8 @@ TEST(NodeProcesses, OthersGoOnWhenAMemberIsKilledWhileItsThreadsCall) {
   const std::string group = fresh_group();
   std::vector<std::unique_ptr<Process>> members;
   for (int i = 0; i < 2; ++i)
-    members.push_back(std::make_unique<Process>(
-        [&](Parent& parent) { return call_for_ever(parent, group, 3); }));
+    members.push_back(
+        std::make_unique<Process>([&](Parent& parent) { return call_for_ever(parent, group, 3); }));
   Node node = Node::join(member_options(group, 3));
   StoreHandle store = node.store("store", {.copies = 2});
   auto words = node.multicast("words");

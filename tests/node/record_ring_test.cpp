@@ -1,5 +1,3 @@
-#include <dunlin/node/record_ring.hpp>
-
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -8,6 +6,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <dunlin/node/record_ring.hpp>
 
 namespace dunlin::node {
 namespace {

@@ -64,7 +64,8 @@ TEST(NodeRules, WhatACallbackThrowsIsToldAndTheNodeGoesOn) {
   };
   Node node = Node::join(options);
   auto words = node.multicast("words", {.on_delivery = [](const NodeMessage& message) {
-                                if (message.text() == "bad") throw std::runtime_error("no such word");
+                                if (message.text() == "bad")
+                                  throw std::runtime_error("no such word");
                               }});
   words.wait_until_joined();
   EXPECT_EQ(words.send("bad"), multicast::SendResult::sent);
@@ -221,11 +222,13 @@ TEST(NodeRules, ATransactionMovesMoneyBetweenKeysOfSeveralThreads) {
     for (int i = 0; i < 4; ++i)
       threads.emplace_back([&] {
         for (int transfers = 0; transfers < 50; ++transfers)
-          store.transact([](StoreHandle::Transaction& t) {
-            const int alice = std::stoi(*t.get("alice")), bob = std::stoi(*t.get("bob"));
-            t.put("alice", std::to_string(alice - 1));
-            t.put("bob", std::to_string(bob + 1));
-          }).value();
+          store
+              .transact([](StoreHandle::Transaction& t) {
+                const int alice = std::stoi(*t.get("alice")), bob = std::stoi(*t.get("bob"));
+                t.put("alice", std::to_string(alice - 1));
+                t.put("bob", std::to_string(bob + 1));
+              })
+              .value();
       });
   }
   EXPECT_EQ(store.get("alice").get()->text(), "800");
@@ -245,10 +248,14 @@ TEST(NodeRules, OptionsThatMakeNoSenseAreRefusedWithASentence) {
     }
     return "it joined";
   };
-  EXPECT_NE(refusal([](NodeOptions& o) { o.members = 0; }).find("`members` is 0"), std::string::npos);
-  EXPECT_NE(refusal([](NodeOptions& o) { o.members = 65; }).find("`most_members`"), std::string::npos);
-  EXPECT_NE(refusal([](NodeOptions& o) { o.name = "a"; }).find("`names` is not"), std::string::npos);
-  EXPECT_NE(refusal([](NodeOptions& o) { o.names = {"a"}; }).find("`name` is not"), std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.members = 0; }).find("`members` is 0"),
+            std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.members = 65; }).find("`most_members`"),
+            std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.name = "a"; }).find("`names` is not"),
+            std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.names = {"a"}; }).find("`name` is not"),
+            std::string::npos);
   EXPECT_NE(refusal([](NodeOptions& o) { o.group = ""; }).find("group"), std::string::npos);
   const std::string missing = refusal([](NodeOptions& o) {
     o.members = 2;

@@ -21,7 +21,9 @@ struct Sum {
     ++commands;
     return sum += add.more;
   }
-  [[nodiscard]] std::string save() const { return std::to_string(sum) + " " + std::to_string(commands); }
+  [[nodiscard]] std::string save() const {
+    return std::to_string(sum) + " " + std::to_string(commands);
+  }
   void load(std::string_view saved) { sum = std::stoull(std::string(saved)); }
 };
 struct Sample {
@@ -89,11 +91,11 @@ TEST_F(NodeThreads, SendMessagesInTheOrderOfEachThread) {
   std::vector<MulticastHandle> all;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     all.push_back(nodes[i].multicast("words", {.on_delivery = [&, i](const NodeMessage& message) {
-                                      Sample sample{};
-                                      std::memcpy(&sample, message.bytes.data(), sizeof sample);
-                                      seen[i][sample.thread].push_back(sample.number);
-                                      delivered[i].fetch_add(1, std::memory_order_release);
-                                    }}));
+                                       Sample sample{};
+                                       std::memcpy(&sample, message.bytes.data(), sizeof sample);
+                                       seen[i][sample.thread].push_back(sample.number);
+                                       delivered[i].fetch_add(1, std::memory_order_release);
+                                     }}));
   for (MulticastHandle& one : all) one.wait_until_joined();
   run([](Node& node, std::uint32_t thread) {
     auto words = node.multicast("words");

@@ -20,11 +20,13 @@
 /// The engine of a Node: the thread that polls, and how other threads reach what it polls. For the
 /// handles; a program uses Node (node.hpp).
 ///
-///  NODE-1  One thread at a time works on the fabric and the objects of a node, the one that has the
+///  NODE-1  One thread at a time works on the fabric and the objects of a node, the one that has
+///  the
 ///      turn: the polling thread, or one that finds the turn free.
 ///  NODE-2  Calls that one thread makes by one handle take effect in that order: a call is done at
 ///      once only if no earlier one waits in the queue.
-///  NODE-3  A call that was accepted is done, or its future says why not; a message that was accepted
+///  NODE-3  A call that was accepted is done, or its future says why not; a message that was
+///  accepted
 ///      is sent before this member leaves. A call that the queue has no room for is refused, with
 ///      `overloaded`. Once the node begins to leave, it accepts nothing.
 ///  NODE-4  A future ends once; at the latest when its node ends.
@@ -80,8 +82,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine& operator=(const Engine&) = delete;
 
   // --- any thread --------------------------------------------------------------------------------
-  /// Calls `work` with the turn, once it is free: for what makes or changes objects. Throws Error if
-  /// the node has ended, and what `work` throws.
+  /// Calls `work` with the turn, once it is free: for what makes or changes objects. Throws Error
+  /// if the node has ended, and what `work` throws.
   template <class Work>
   decltype(auto) with_turn(Work&& work) {
     require_running();
@@ -129,7 +131,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (asleep_.load(std::memory_order_relaxed)) wake();
   }
-  /// Gives work to the executor: without one, to the polling thread, which does it without the turn.
+  /// Gives work to the executor: without one, to the polling thread, which does it without the
+  /// turn.
   void execute(std::function<void()> work) noexcept;
   /// Calls a function of the program's where it is: what it throws goes to on_exception (NODE-5).
   template <class Callback>
@@ -167,8 +170,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   [[nodiscard]] remote::Progress& progress() noexcept;
   [[nodiscard]] Containers& containers();
   [[nodiscard]] pubsub::DomainParticipant& participant();
-  /// The part of this kind and name, or one that `make` makes. Throws Error if the name belongs to a
-  /// part of another type.
+  /// The part of this kind and name, or one that `make` makes. Throws Error if the name belongs to
+  /// a part of another type.
   template <std::derived_from<Part> P, class Make>
   [[nodiscard]] std::shared_ptr<P> part(const std::string& kind_and_name, const Make& make) {
     if (const std::shared_ptr<Part> known = find(kind_and_name)) {

@@ -14,9 +14,9 @@
 /// A Future is the end of a call on a Node, which comes now or later.
 ///
 ///     dunlin::Future<std::uint64_t> put = store.put("k", "v");   // is under way
-///     put.get();                                                 // waits; throws Error if it failed
-///     store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's executor
-///     const auto got = co_await store.get("k");                  // a Result
+///     put.get();                                                 // waits; throws Error if it
+///     failed store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's
+///     executor const auto got = co_await store.get("k");                  // a Result
 ///
 /// One thread at a time uses a future. A coroutine that awaits one is destroyed on the executor, or
 /// not before it goes on. A call whose future is destroyed goes on; a call that has a
@@ -80,7 +80,7 @@ class SharedCall {
   std::shared_ptr<Engine> engine_;
   std::atomic<std::uint32_t> phase_{kUnderWay};
   std::atomic<std::uint32_t> owners_{2};
-  const bool borrows_;  // the call has a buffer of the caller's
+  const bool borrows_;      // the call has a buffer of the caller's
   bool is_queued_ = false;  // so the job in the queue owns the call, even if it has ended
   std::function<void()> next_;
   SharedCall* before_ = nullptr;  // in the engine's list of calls under way
@@ -136,9 +136,11 @@ class [[nodiscard]] Future {
     return std::move(shared_->result);
   }
   /// Returns whether the call has ended in time.
-  bool wait_for(std::uint64_t timeout_ns) { return shared_ == nullptr || shared_->wait(timeout_ns); }
-  /// Calls `next(Result<T>)` on the node's executor when the call has ended: at once, if it has. The
-  /// future is used up.
+  bool wait_for(std::uint64_t timeout_ns) {
+    return shared_ == nullptr || shared_->wait(timeout_ns);
+  }
+  /// Calls `next(Result<T>)` on the node's executor when the call has ended: at once, if it has.
+  /// The future is used up.
   template <class Next>
   void then(Next next) && {
     if (shared_ == nullptr) return next(std::move(*result_));
@@ -154,8 +156,8 @@ class [[nodiscard]] Future {
   void then(Next next) & {
     std::move(*this).then(std::move(next));
   }
-  /// Gives the call up: it ends with `abandoned`, unless it has ended. A change has then happened as
-  /// a whole, or not at all.
+  /// Gives the call up: it ends with `abandoned`, unless it has ended. A change has then happened
+  /// as a whole, or not at all.
   void cancel() {
     if (shared_ != nullptr) shared_->cancel();
   }

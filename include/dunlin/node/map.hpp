@@ -22,35 +22,42 @@ class MapHandle {
       : engine_(std::move(engine)) {
     options.name = name;
     part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>(
-          "map '" + name + "'", [&] { return std::make_shared<Part>(engine_->containers(), options); });
+      return engine_->template part<Part>("map '" + name + "'", [&] {
+        return std::make_shared<Part>(engine_->containers(), options);
+      });
     });
   }
 
   /// False: the map has the key already, and nothing has changed.
   Future<bool> insert(const K& key, const V& value) {
-    return call<bool>("insert", key, value, [](auto& map, const K& k, const V& v) { return map.insert(k, v); },
-                      [](const Found<V>& found) { return found.inserted(); });
+    return call<bool>(
+        "insert", key, value, [](auto& map, const K& k, const V& v) { return map.insert(k, v); },
+        [](const Found<V>& found) { return found.inserted(); });
   }
   /// Inserts the key, or changes its value. The value says whether it was inserted.
   Future<bool> assign(const K& key, const V& value) {
-    return call<bool>("assign", key, value, [](auto& map, const K& k, const V& v) { return map.assign(k, v); },
-                      [](const Found<V>& found) { return found.inserted(); });
+    return call<bool>(
+        "assign", key, value, [](auto& map, const K& k, const V& v) { return map.assign(k, v); },
+        [](const Found<V>& found) { return found.inserted(); });
   }
   /// Adds to the value of the key, or inserts it; returns the sum.
   Future<V> add(const K& key, const V& more) requires container::Addable<V> {
-    return call<V>("add", key, more, [](auto& map, const K& k, const V& v) { return map.add(k, v); },
-                   [](const Found<V>& found) { return found.value(); });
+    return call<V>(
+        "add", key, more, [](auto& map, const K& k, const V& v) { return map.add(k, v); },
+        [](const Found<V>& found) { return found.value(); });
   }
   [[nodiscard]] Future<std::optional<V>> find(const K& key) {
     return call<std::optional<V>>(
         "find", key, Nothing{}, [](auto& map, const K& k, Nothing) { return map.find(k); },
-        [](const Found<V>& found) { return found.found() ? std::optional<V>(found.value()) : std::nullopt; });
+        [](const Found<V>& found) {
+          return found.found() ? std::optional<V>(found.value()) : std::nullopt;
+        });
   }
   /// The value says whether the map had the key.
   Future<bool> erase(const K& key) {
-    return call<bool>("erase", key, Nothing{}, [](auto& map, const K& k, Nothing) { return map.erase(k); },
-                      [](const Found<V>& found) { return found.found(); });
+    return call<bool>(
+        "erase", key, Nothing{}, [](auto& map, const K& k, Nothing) { return map.erase(k); },
+        [](const Found<V>& found) { return found.found(); });
   }
 
  private:
@@ -73,7 +80,9 @@ class MapHandle {
     return node::begin_call<T>(
         *engine_, name, false, [&] { return begin(part_->map(), key, argument); },
         [&] {
-          return [part = part_.get(), key, argument, begin] { return begin(part->map(), key, argument); };
+          return [part = part_.get(), key, argument, begin] {
+            return begin(part->map(), key, argument);
+          };
         },
         [part = part_.get(), name, take](const Found<V>& found) -> Result<T> {
           if (!found.ok()) return node::failure_of(part->who(), name, found.status, "map");

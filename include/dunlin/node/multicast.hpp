@@ -16,7 +16,8 @@
 ///     auto orders = node.multicast("orders", {.on_delivery = [](const dunlin::NodeMessage& m) {
 ///       apply(m.sender, m.bytes);
 ///     }});
-///     while (orders.send(order) == dunlin::multicast::SendResult::no_room) std::this_thread::yield();
+///     while (orders.send(order) == dunlin::multicast::SendResult::no_room)
+///     std::this_thread::yield();
 namespace dunlin {
 
 /// A message that is delivered; it is valid until the callback returns.
@@ -34,9 +35,10 @@ struct MulticastSetup {
   /// thread calls it, with the message in the ring, and no other call on the node's objects is done
   /// meanwhile; with one, messages are copied. Null: this member only sends.
   std::function<void(const NodeMessage& message)> on_delivery = nullptr;
-  /// For members that come in later: `save` makes a state of all that was delivered here, and `load`
-  /// takes it, before anything is delivered there (Multicast::on_state). The node's thread calls
-  /// both. Null at all members: a later member begins with the first message of its first view.
+  /// For members that come in later: `save` makes a state of all that was delivered here, and
+  /// `load` takes it, before anything is delivered there (Multicast::on_state). The node's thread
+  /// calls both. Null at all members: a later member begins with the first message of its first
+  /// view.
   Multicast::Save save = nullptr;
   Multicast::Load load = nullptr;
   bool sends = true;  // this member may send
@@ -48,7 +50,8 @@ namespace node {
 /// A multicast, and the ring in which messages of other threads wait for it.
 class MulticastPart final : public Part {
  public:
-  using Upcall = std::function<void(std::span<const multicast::Delivery> batch, MulticastPart& part)>;
+  using Upcall =
+      std::function<void(std::span<const multicast::Delivery> batch, MulticastPart& part)>;
   MulticastPart(Engine& engine, const std::string& name, MulticastSetup setup, Upcall upcall = {});
   ~MulticastPart() override;
 
@@ -90,9 +93,9 @@ class MulticastHandle {
   MulticastHandle(std::shared_ptr<node::Engine> engine, const std::string& name,
                   MulticastSetup setup);
 
-  /// Sends a message, at once or from the node's thread. `sent`: the node has taken it, and sends it
-  /// in the order of this thread's sends. `no_room`: nothing is sent; try again. `ended`: the node,
-  /// or its membership in the subgroup, has ended. Throws Error for more than kMaxCastBytes.
+  /// Sends a message, at once or from the node's thread. `sent`: the node has taken it, and sends
+  /// it in the order of this thread's sends. `no_room`: nothing is sent; try again. `ended`: the
+  /// node, or its membership in the subgroup, has ended. Throws Error for more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
     return part_->send(message);
   }

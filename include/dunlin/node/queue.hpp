@@ -31,14 +31,16 @@ class QueueHandle {
 
   /// False: the queue has had no room for `wait_ns`.
   Future<bool> push(const T& element, std::uint64_t wait_ns = 0) {
-    return call<bool>("push", [element, wait_ns](Queue<T>& queue) { return queue.push_wait(element, wait_ns); },
-                      [](const container::QueueOutcome&) { return true; }, false);
+    return call<bool>(
+        "push", [element, wait_ns](Queue<T>& queue) { return queue.push_wait(element, wait_ns); },
+        [](const container::QueueOutcome&) { return true; }, false);
   }
   /// Nothing: the queue has had no element for `wait_ns`.
   [[nodiscard]] Future<std::optional<T>> pop(std::uint64_t wait_ns = 0) {
     return call<std::optional<T>>(
         "pop", [wait_ns](Queue<T>& queue) { return queue.pop_wait(wait_ns); },
-        [](const Popped<T>& popped) { return std::optional<T>(popped.value()); }, std::optional<T>());
+        [](const Popped<T>& popped) { return std::optional<T>(popped.value()); },
+        std::optional<T>());
   }
 
  private:

@@ -40,12 +40,16 @@ namespace dunlin {
 
 template <class T, class... Commands>
 class Replicated {
-  static_assert(sizeof...(Commands) > 0, "dunlin: a Replicated needs its commands: <T, Put, Erase>");
-  static_assert(requires(const T& object, T& other, std::string_view saved) {
-    { object.save() } -> std::convertible_to<std::string>;
-    other.load(saved);
-  }, "dunlin: a Replicated's class has `std::string save() const` and `void load(std::string_view)`, "
-     "for members that come in later");
+  static_assert(sizeof...(Commands) > 0,
+                "dunlin: a Replicated needs its commands: <T, Put, Erase>");
+  static_assert(
+      requires(const T& object, T& other, std::string_view saved) {
+        { object.save() } -> std::convertible_to<std::string>;
+        other.load(saved);
+      },
+      "dunlin: a Replicated's class has `std::string save() const` and `void "
+      "load(std::string_view)`, "
+      "for members that come in later");
 
  public:
   Replicated(std::shared_ptr<node::Engine> engine, const std::string& name)
@@ -56,8 +60,8 @@ class Replicated {
     });
   }
 
-  /// Has the command applied at all members. The future has what apply() returns here. It fails with
-  /// `overloaded` if there is no room for the command now: nothing is applied then.
+  /// Has the command applied at all members. The future has what apply() returns here. It fails
+  /// with `overloaded` if there is no room for the command now: nothing is applied then.
   template <class Command>
   auto apply(const Command& command) {
     using R = std::remove_cvref_t<std::invoke_result_t<Apply, T&, const Command&>>;
@@ -71,14 +75,15 @@ class Replicated {
     if (sent == SendResult::sent) return Future<R>(pending);
     Failure why = sent == SendResult::ended
                       ? engine_->why_stopped()
-                      : Failure{remote::Status::overloaded, part_->who + ": no room for a command now; try again"};
+                      : Failure{remote::Status::overloaded,
+                                part_->who + ": no room for a command now; try again"};
     part_->forget(number);
     pending->release();
     pending->release();
     return Future<R>(std::move(why));
   }
-  /// Returns what `look(const T&)` returns; no command is applied meanwhile. Another member may have
-  /// applied more.
+  /// Returns what `look(const T&)` returns; no command is applied meanwhile. Another member may
+  /// have applied more.
   template <class Look>
   auto look(Look&& look) const {
     return engine_->with_turn([&] { return look(std::as_const(part_->object)); });
@@ -224,7 +229,8 @@ class Replicated {
       std::memcpy(&number, delivery.message.data() + 8, sizeof number);
       AnyPending* const pending = is_own ? forget(number) : nullptr;
       const std::span<const std::byte> bytes = delivery.message.subspan(kHeaderBytes);
-      static_cast<void>(((kNumberOf<Commands> == command && (apply_one<Commands>(bytes, pending), true)) || ...));
+      static_cast<void>(
+          ((kNumberOf<Commands> == command && (apply_one<Commands>(bytes, pending), true)) || ...));
     }
     template <class Command>
     void apply_one(std::span<const std::byte> bytes, AnyPending* pending) {

@@ -16,8 +16,9 @@
 ///     segments.put(key, dunlin::bytes_of(frame)).get();
 ///     const std::uint64_t version = segments.get(key, dunlin::bytes_of(frame)).get();
 ///
-/// Buffers belong to the caller until the future is ready. A lock belongs to the process, not to the
-/// thread. A call on a released key fails with `released`, and one whose member has died with `lost`.
+/// Buffers belong to the caller until the future is ready. A lock belongs to the process, not to
+/// the thread. A call on a released key fails with `released`, and one whose member has died with
+/// `lost`.
 namespace dunlin {
 
 class SegmentsHandle {
@@ -33,7 +34,8 @@ class SegmentsHandle {
   [[nodiscard]] Future<std::uint64_t> get(Key key, std::span<std::byte> to,
                                           std::uint64_t offset = 0);
   Future<std::uint64_t> put(Key key, std::span<const std::byte> from, std::uint64_t offset = 0);
-  /// The value says whether the last holder died with the lock, so that the data may be half changed.
+  /// The value says whether the last holder died with the lock, so that the data may be half
+  /// changed.
   [[nodiscard]] Future<bool> lock(Key key, std::uint64_t timeout_ns = remote::kForever);
   Future<void> unlock(Key key);
 

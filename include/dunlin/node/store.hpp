@@ -49,7 +49,8 @@ class StoreHandle {
     return put(key, std::as_bytes(std::span(value)), ttl_ns);
   }
   /// These change the key only if it is absent; present; or has that version (0: is absent).
-  Future<StoreChange> insert(StoreKey key, std::string_view value, std::uint64_t ttl_ns = kNoExpiry);
+  Future<StoreChange> insert(StoreKey key, std::string_view value,
+                             std::uint64_t ttl_ns = kNoExpiry);
   Future<StoreChange> replace(StoreKey key, std::string_view value,
                               std::uint64_t ttl_ns = kNoExpiry);
   Future<StoreChange> compare_and_set(StoreKey key, std::uint64_t version, std::string_view value,

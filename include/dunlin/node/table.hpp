@@ -85,7 +85,9 @@ class TableHandle {
   class Part final : public node::Part {
    public:
     using Register = std::function<void(Table<Row>&)>;
-    Part(node::Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) { make(); }
+    Part(node::Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) {
+      make();
+    }
     [[nodiscard]] Table<Row>& table() noexcept { return *table_; }
     std::size_t poll() override { return table_ ? table_->poll() : 0; }
     void view_changed() override { make(); }

@@ -18,7 +18,8 @@
 ///     auto squares = node.topic<Shape>("squares", {.on_sample = [](const Shape& shape, auto&) {
 ///       draw(shape);
 ///     }});
-///     while (squares.write(shape) == dunlin::pubsub::WriteResult::no_room) std::this_thread::yield();
+///     while (squares.write(shape) == dunlin::pubsub::WriteResult::no_room)
+///     std::this_thread::yield();
 namespace dunlin {
 
 template <class T>
@@ -83,7 +84,9 @@ class TopicHandle {
     }
     [[nodiscard]] std::optional<pubsub::DataReader<T>>& reader() noexcept { return reader_; }
     [[nodiscard]] std::uint32_t matched() const {
-      return writer_ ? static_cast<std::uint32_t>((*writer_)->publication_matched_status().current_count) : 0;
+      return writer_ ? static_cast<std::uint32_t>(
+                           (*writer_)->publication_matched_status().current_count)
+                     : 0;
     }
 
     pubsub::WriteResult write(const T& sample) {
