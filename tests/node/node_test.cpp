@@ -1,5 +1,6 @@
 #include <atomic>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -117,6 +118,46 @@ TEST(Node, ALaterMemberGetsTheStateOfAReplicatedObject) {
   EXPECT_EQ(third.look([](const Entries& entries) { return entries.entries; }),
             (std::map<std::string, std::string>{{"a", "2"}}));
   EXPECT_TRUE(third.apply(Put{"c", "4"}).get());
+}
+
+TEST(Node, ALaterMemberMayStartBeforeTheFounders) {
+  const std::string group = test::fresh_group();
+  std::optional<Node> late;
+  std::jthread early([&] {
+    NodeOptions options = node_options(group, 2);
+    options.may_found = false;
+    late.emplace(Node::join(options));
+  });
+  const std::vector<Node> founders = found(group, 2);
+  early.join();
+  EXPECT_EQ(late->view().members.size(), 3U);
+  EXPECT_EQ(late->rank(), 2U);
+}
+
+TEST(Node, MembersMeetOverTcp) {
+  const std::string group = test::fresh_group();
+  const auto join = [&](const std::string& name) {
+    NodeOptions options = node_options(group, 1);
+    options.names = {"a", "b"};
+    options.name = name;
+    options.network.network = "tcp";
+    options.network.rendezvous = "unix:" + group;
+    options.network.secret = "a secret of sixteen bytes or more";
+    options.listen = "unix:" + group + "." + name;
+    for (const std::string other : {"a", "b"})
+      options.contacts.push_back("unix:" + group + "." + other);
+    return Node::join(options);
+  };
+  std::optional<Node> a;
+  std::jthread founding([&] { a.emplace(join("a")); });
+  Node b = join("b");
+  founding.join();
+  StoreHandle at_a = a->store(), at_b = b.store();
+  EXPECT_TRUE(at_a.put("key", "value").get().changed);
+  EXPECT_EQ(at_b.get("key").get()->text(), "value");
+  const Node c = join("c");
+  EXPECT_EQ(c.view().members, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(c.name(), "c");
 }
 
 TEST(Node, AMemberThatLeavesLetsTheOthersGoOn) {

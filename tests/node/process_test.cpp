@@ -99,6 +99,52 @@ TEST(NodeProcesses, AMemberThatWasKilledComesBackIntoItsGroup) {
   EXPECT_EQ(other.exit_code(), 0);
 }
 
+TEST(NodeProcesses, AMemberThatIsStoppedIsLeftBehindAndLearnsThatLater) {
+  const std::string group = fresh_group();
+  const auto options = [&group] {
+    NodeOptions all = node_options(group, 3);
+    all.network.silence_timeout_ms = 1'000;
+    return all;
+  };
+  const auto member = [&](Parent& parent) {
+    Node node = Node::join(options());
+    StoreHandle store = node.store("store", {.copies = 2});
+    std::atomic<bool> ends{false};
+    std::jthread caller([&] {
+      for (std::uint64_t i = 0; !ends; ++i) static_cast<void>(store.put(i % 100, "value").result());
+    });
+    parent.send_line("calls");
+    std::jthread listener([&] {
+      static_cast<void>(parent.receive_line());
+      node.leave();
+    });
+    static_cast<void>(node.wait_for_end());
+    ends = true;
+    parent.send_line(node.why_ended());
+    return 0;
+  };
+  Process other(member);
+  Process stopped(member);
+  Node node = Node::join(options());
+  StoreHandle store = node.store("store", {.copies = 2});
+  EXPECT_EQ(other.receive_line(), "calls");
+  EXPECT_EQ(stopped.receive_line(), "calls");
+  stopped.signal(SIGSTOP);
+  while (node.view().members.size() == 3) std::this_thread::yield();
+  EXPECT_TRUE(store.put("after", "value").get().changed);
+  stopped.signal(SIGCONT);
+  // It is killed, so that it can change no memory any more (Fabric::fence), or has given it up.
+  const std::string said = stopped.receive_line();
+  if (!said.empty()) {
+    EXPECT_NE(said.find("the node has ended"), std::string::npos) << said;
+  }
+  other.send_line("end");
+  EXPECT_NE(other.receive_line().find("it leaves the group"), std::string::npos);
+  EXPECT_EQ(other.exit_code(), 0);
+  stopped.send_line("end");
+  static_cast<void>(stopped.exit_code());
+}
+
 std::optional<Node> told_node;
 
 TEST(NodeProcesses, ASignalHandlerMayAskTheNodeToLeave) {
