@@ -6,6 +6,8 @@
 
 namespace dunlin {
 
+bool Rendezvous::has_later_members(std::uint32_t /*founders*/) { return false; }
+
 std::array<std::byte, kAdmissionKeyBytes> Rendezvous::new_key() {
   std::array<std::byte, kAdmissionKeyBytes> key{};
   if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size()))

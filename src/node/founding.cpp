@@ -69,13 +69,15 @@ class Founding {
   Founded run() {
     const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
     const std::uint64_t end_ns = begun_ns + wait_ms_ * kNsPerMs;
-    if (is_founder_) founders_ = begin_join(join_);
+    if (is_founder_ && may_found()) founders_ = begin_join(join_);
     if (can_join()) entry_.emplace(entry_name_, group_options_, *join_.timeout_ms);
     for (std::uint64_t news_ns = begun_ns + kNewsNs;;) {
       if (entry_)
         if (std::unique_ptr<Group> group = poll_entry()) return {nullptr, std::move(group)};
-      if (founders_)
-        if (std::unique_ptr<Fabric> fabric = poll_founders()) return found(std::move(fabric));
+      if (founders_) {
+        std::unique_ptr<Fabric> fabric = poll_founders();
+        if (fabric && may_found()) return found(std::move(fabric));
+      }
       const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
       if (now_ns >= end_ns)
         throw Error(who_ + "waited " + std::to_string(wait_ms_) + " ms for " + awaited());
@@ -136,6 +138,15 @@ class Founding {
       founders_.reset();
       return nullptr;
     }
+  }
+  /// A group whose founders have all gone may run: then this process only joins.
+  bool may_found() {
+    if (!group_options_.rendezvous ||
+        !group_options_.rendezvous->has_later_members(static_cast<Rank>(founders())))
+      return true;
+    why_not_founded_ = "a group of this name runs";
+    founders_.reset();
+    return false;
   }
   Founded found(std::unique_ptr<Fabric> fabric) {
     entry_.reset();

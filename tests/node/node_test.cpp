@@ -134,6 +134,18 @@ TEST(Node, ALaterMemberMayStartBeforeTheFounders) {
   EXPECT_EQ(late->rank(), 2U);
 }
 
+TEST(Node, NobodyFoundsAGroupThatRunsWithoutItsFounders) {
+  const std::string group = test::fresh_group();
+  std::vector<Node> founders = found(group, 2);
+  std::vector<Node> later;
+  for (int i = 0; i < 2; ++i) later.push_back(Node::join(node_options(group, 2)));
+  founders.clear();
+  while (later[0].view().members.size() > 2) std::this_thread::yield();
+  const std::vector<Node> more = found(group, 2);  // as many as could found it
+  while (later[0].view().members.size() < 4) std::this_thread::yield();
+  EXPECT_EQ(more[0].view().members.size(), 4U);
+}
+
 TEST(Node, MembersMeetOverTcp) {
   const std::string group = test::fresh_group();
   const auto join = [&](const std::string& name) {

@@ -1,6 +1,8 @@
 #include "fabric/shm/address.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -115,6 +117,27 @@ std::optional<Descriptor> connect_to(const Address& address) {
     stranger = std::exchange(socket, new_socket());
   }
   return stranger ? std::optional(std::move(stranger)) : std::nullopt;
+}
+
+/// The kernel lists all names; any user can bind one, so the holder is asked for.
+bool is_held_from(const Access& access, const std::string& group, Rank first) {
+  const std::string own = address_of(access, group, 0).name;
+  const std::string_view behind_dunlin =
+      std::string_view(own).substr(std::string_view("dunlin").size(), own.size() - 1 - 6);
+  std::ifstream names("/proc/net/unix");
+  for (std::string line; std::getline(names, line);) {
+    const std::size_t at = line.find("@dunlin");
+    const std::size_t mark = at == std::string::npos ? at : line.find(behind_dunlin, at);
+    if (mark == std::string::npos) continue;
+    const std::string digits = line.substr(mark + behind_dunlin.size());
+    Rank rank = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size() || rank < first)
+      continue;
+    const std::optional<Descriptor> holder = connect_to(address_of(access, group, rank));
+    if (holder && counterpart_of(*holder, access).admitted) return true;
+  }
+  return false;
 }
 
 Descriptor take_connection(const Descriptor& listener) {

@@ -49,6 +49,8 @@ enum class Holder : std::uint8_t { is_trusted, is_examined };
 /// Connects without waiting: to a member if there is one, otherwise to any holder of a name.
 /// Returns none if no process listens there, or it cannot accept right now.
 [[nodiscard]] std::optional<Descriptor> connect_to(const Address& address);
+/// Whether a member holds the address of a rank from `first` on.
+[[nodiscard]] bool is_held_from(const Access& access, const std::string& group, Rank first);
 /// Accepts a connection that waits at a listener; returns none if none waits, or no descriptor is
 /// left.
 [[nodiscard]] Descriptor take_connection(const Descriptor& listener);

@@ -218,6 +218,9 @@ class ShmRendezvous final : public Rendezvous {
   std::unique_ptr<PendingEntry> enter() override { return std::make_unique<ShmEntry>(options_); }
   std::unique_ptr<PendingJoin> accept() override { return std::make_unique<ShmAccept>(options_); }
   std::unique_ptr<PendingJoin> connect() override { return std::make_unique<ShmConnect>(options_); }
+  bool has_later_members(std::uint32_t founders) override {
+    return is_held_from(access_for(options_.access_group), options_.group, founders);
+  }
   std::uint64_t now_ns() const override { return read_clock_ns(CLOCK_MONOTONIC); }
 
  private:
