@@ -19,7 +19,8 @@ class Turn {
            state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
-  /// Waits for the turn. The thread that has it learns from wanted() that another one waits.
+  /// Waits for the turn. The thread that has it, and those that would take it, learn from wanted()
+  /// that another one waits.
   void take() noexcept;
   void give() noexcept {
     if (state_.exchange(kFree, std::memory_order_release) == kAwaited) state_.notify_one();
