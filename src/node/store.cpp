@@ -106,7 +106,9 @@ class PendingOperation final : public node::SharedResult<T> {
     } catch (const std::exception& error) {
       this->result = Failure{Status::no_memory, error.what()};
     }
+    // It ends here, as the thread that drops the future has no turn.
     if (!part_.spare) part_.spare = std::move(operation_);
+    operation_.reset();
     this->end();
   }
   StorePart& part_;

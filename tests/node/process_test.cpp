@@ -81,6 +81,7 @@ TEST(NodeProcesses, OthersGoOnWhenAMemberIsKilledWhileItsThreadsCall) {
 TEST(NodeProcesses, AMemberThatWasKilledComesBackIntoItsGroup) {
   const std::string group = fresh_group();
   const auto member = [&group](Parent& parent) {
+    static_cast<void>(parent.receive_line());
     Node node = Node::join(member_options(group, 3));
     parent.send_line(std::to_string(node.view().members.size()));
     static_cast<void>(parent.receive_line());
@@ -88,11 +89,14 @@ TEST(NodeProcesses, AMemberThatWasKilledComesBackIntoItsGroup) {
   };
   Process other(member);
   Process killed(member);
+  Process back(member);
+  other.send_line("join");
+  killed.send_line("join");
   Node node = Node::join(member_options(group, 3));
   EXPECT_EQ(killed.receive_line(), "3");
   killed.kill();
   while (node.view().members.size() == 3) std::this_thread::yield();
-  Process back(member);
+  back.send_line("join");
   EXPECT_EQ(back.receive_line(), "3");
   for (Process* one : {&back, &other}) one->send_line("end");
   EXPECT_EQ(back.exit_code(), 0);

@@ -100,7 +100,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
       work();
       return true;
     }
-    // A thread that waits for the turn, such as the polling thread, comes before those that find it.
+    // A thread that waits for the turn, such as the polling thread, comes before those that find
+    // it.
     if (turn_.wanted() || !turn_.try_take()) return false;
     const Adopted held(*this);
     if (!is_running() || !queue_.empty()) return false;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <coroutine>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,14 +19,33 @@
 ///     failed store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's
 ///     executor const auto got = co_await store.get("k");                  // a Result
 ///
-/// One thread at a time uses a future. A coroutine that awaits one is destroyed on the executor, or
-/// not before it goes on. A call whose future is destroyed goes on; a call that has a
-/// buffer of the caller's (a get of a segment, say) is given up first, so that nothing writes into
-/// the buffer afterwards.
+/// One thread at a time uses a future. A coroutine that awaits one (Detached, or a type of the
+/// program's) is destroyed on the executor, or not before it has gone on. A call whose future is
+/// destroyed goes on; a call that has a buffer of the caller's (a get of a segment, say) is given
+/// up first, so that nothing writes into the buffer afterwards.
 namespace dunlin {
 
 template <class T>
 class Future;
+
+/// A coroutine that nobody waits for: it runs in the call that makes it up to the first future that
+/// is not ready, and from there on on the node's executor, where it ends by itself.
+///
+///     dunlin::Detached refresh(dunlin::StoreHandle store) {
+///       const auto got = co_await store.get("load");
+///       if (got && *got) show((*got)->text());
+///     }
+struct Detached {
+  struct Promise {
+    Detached get_return_object() noexcept { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() noexcept {}
+    /// What it throws ends the process, as in a thread: there is nobody to tell.
+    [[noreturn]] void unhandled_exception() noexcept { std::terminate(); }
+  };
+  using promise_type = Promise;  // the name that the language requires
+};
 
 namespace node {
 
