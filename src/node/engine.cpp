@@ -99,16 +99,14 @@ Failure Engine::refused(RecordRing::Claim why, const char* call) const {
 
 void Engine::execute(std::function<void()> work) noexcept {
   if (has_executor_) return call_back([&] { state_->executor(std::move(work)); });
-  bool ended = is_forked();
-  if (!ended) {
+  if (!is_forked()) {
     const std::lock_guard lock(state_->mutex);
-    ended = state_->no_more_callbacks;
-    if (!ended) {
-      state_->callbacks.push_back(std::move(work));
+    if (!state_->no_more_callbacks) {
+      state_->callbacks.push_back(std::exchange(work, nullptr));
       state_->some_callbacks.store(true, std::memory_order_relaxed);
     }
   }
-  if (ended) return call_back(work);
+  if (work) return call_back(work);
   if (!on_node_thread()) wake_if_asleep();
 }
 

@@ -56,6 +56,7 @@ class SharedCall {
  public:
   SharedCall(const SharedCall&) = delete;
   SharedCall& operator=(const SharedCall&) = delete;
+  virtual ~SharedCall();
 
   [[nodiscard]] bool ended() const noexcept {
     return phase_.load(std::memory_order_acquire) == kEnded;
@@ -75,7 +76,6 @@ class SharedCall {
 
  protected:
   SharedCall(Engine& engine, bool borrows) noexcept;
-  virtual ~SharedCall();
 
   // --- with the turn (NODE-1) --------------------------------------------------------------------
   /// Ends the call by this failure, and gives back what it holds.
