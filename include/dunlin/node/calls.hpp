@@ -48,6 +48,7 @@ class PendingCall final : public SharedResult<T> {
     } catch (const std::exception& error) {
       this->result = Failure{remote::Status::no_memory, error.what()};
     }
+    call_ = CoreCall();  // it ends here, as the thread that drops the future has no turn
     this->end();
   }
   CoreCall call_;

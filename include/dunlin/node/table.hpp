@@ -91,6 +91,7 @@ class TableHandle {
     [[nodiscard]] Table<Row>& table() noexcept { return *table_; }
     std::size_t poll() override { return table_ ? table_->poll() : 0; }
     void view_changed() override { make(); }
+    [[nodiscard]] bool handed_over() override { return !table_ || table_->settled(); }
     void end() noexcept override { table_.reset(); }
     /// Registers predicates at this table, and at those of later views.
     std::uint64_t add(Register its) {
