@@ -17,6 +17,7 @@ constexpr std::uint32_t kTimes = 32;  // calls of each process
 constexpr std::uint32_t kSlots = 1024;
 constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kMostSeeds = 3;
+constexpr std::uint32_t kMostAtOneWord = 64;
 /// Processes of a node. Published: 32, and up to 128 nodes.
 constexpr std::uint32_t kOfNode = 4;
 
@@ -79,9 +80,10 @@ constexpr std::array kComponents{
                   "Two attempts, since a failed one returns the word."},
     ComponentCase{"fetch-and-add", Component::add, kPublishedAddNs, "Likewise the mean."},
     ComponentCase{"fetch-and-add, single variable", Component::add_to_one_word, std::nullopt,
-                  "Published as much higher on Aries, without a number: here as any other."},
+                  "Published as much higher on Aries, without a number: the profile's gap between "
+                  "two is derived from figures 5 and 6."},
     ComponentCase{"message and reply", std::nullopt, std::nullopt,
-                  "Published without a number: the profile's is derived from figure 6."}};
+                  "Published without a number: the profile's is derived from figure 5."}};
 
 std::vector<Result> components(const Effort& effort) {
   std::vector<Result> results;
@@ -351,6 +353,46 @@ std::vector<Result> computing(const Effort& effort) {
   return results;
 }
 
+// --- contention on one word ----------------------------------------------------------------------
+
+struct ContentionCase {
+  const char* words;
+  Component component;
+  bool has_gap;  // the network's, between two atomics on one word
+  const char* note;
+};
+constexpr std::array kContention{
+    ContentionCase{"one", Component::add_to_one_word, true,
+                   "Published of Aries: an addition to a single variable has a much higher cost."},
+    ContentionCase{"one, without the gap", Component::add_to_one_word, false,
+                   "Published of InfiniBand: no difference between the two."},
+    ContentionCase{"random", Component::add, true, ""}};
+
+/// Each process has a node of its own, and all work at the words of one.
+std::vector<Result> contention(const Effort& effort) {
+  const std::uint32_t most = effort.quick ? 4 : kMostAtOneWord;
+  std::vector<Result> results;
+  for (std::uint32_t processes = 1; processes <= most; processes *= 2) {
+    const Size size{processes + 1, 1};
+    std::array<std::vector<double>, kContention.size()> series;
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed)
+      for (std::size_t i = 0; i < kContention.size(); ++i) {
+        sim::Profile network = network_of(effort, size.nodes);
+        if (!kContention.at(i).has_gap) network.same_word_gap_ns = 0;
+        const auto all = processes_of(network, size.processes(), seed, {.slots = kSlots});
+        series.at(i).push_back(time_of_bare(*all, std::span(&kContention.at(i).component, 1), seed,
+                                            {.times = times_of(effort), .at_first = processes}));
+      }
+    for (std::size_t i = 0; i < kContention.size(); ++i)
+      results.push_back(compared(
+          {.params = {{"processes", double(processes)}, {"words", kContention.at(i).words}},
+           .unit = "ns",
+           .note = kContention.at(i).note},
+          series.at(i), "to random words", series.back()));
+  }
+  return results;
+}
+
 }  // namespace
 
 std::vector<Experiment> simulated_containers() {
@@ -363,6 +405,8 @@ std::vector<Experiment> simulated_containers() {
               {"simulated maps", "inserts and finds (figure 5)", "nodes", maps},
               {"simulated methods", "calls beside their predictions and tables II and III", "",
                method_costs},
+              {"simulated contention", "additions to words of one process, by 1 to 64 others",
+               "processes", contention},
               {"simulated attentiveness", "pushes of processes that compute between two (figure 6)",
                "computing us", computing}});
 }

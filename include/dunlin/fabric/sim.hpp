@@ -51,6 +51,8 @@ struct Profile {
   // A NIC reads the whole first packet over its bus before it sends it on, which adds latency.
   double bus_bytes_per_ns = 0;  // 0: no such latency
   std::uint32_t packet_bytes = 4096;
+  // On some NICs, atomics on one word wait longer for each other than those on several words.
+  double same_word_gap_ns = 0;  // least time between two native atomics on one word
 };
 
 [[nodiscard]] const std::vector<Profile>& profiles();
