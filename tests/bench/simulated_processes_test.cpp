@@ -125,5 +125,12 @@ TEST(SimulatedProcesses, AnswerWhileTheyComputeByAProgressThread) {
   EXPECT_GT(time_of_push(100'000, false), attentive + 2'000);
 }
 
+/// So many are told of each other's regions one after the other.
+TEST(SimulatedProcesses, CanBeMany) {
+  constexpr std::uint32_t kProcesses = 520;
+  const auto all = processes_of(aries_network(kProcesses), kProcesses, 1, {.slots = 64});
+  expect_near(time_of_bare(*all, std::array{Component::get}, 1, {.times = 4}), kPublishedGetNs);
+}
+
 }  // namespace
 }  // namespace dunlin::bench

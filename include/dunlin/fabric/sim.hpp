@@ -105,6 +105,10 @@ class World {
   bool run_until(const std::function<bool()>& condition, std::uint64_t limit_ns);
   void run_for(std::uint64_t ns);
 
+  /// Stops all CPUs for good, so that nothing is posted any more, and nobody notices. A program
+  /// that destroys what it has on many nodes calls this before.
+  void end();
+
   // --- faults ------------------------------------------------------------------------------------
   void crash(Rank node);                    // CPU and NIC stop for good
   void hang(Rank node);                     // the CPU stops for good, the NIC keeps serving
