@@ -149,12 +149,19 @@ Experiment collectives() {
           .run = for_settings(kProcesses, of_processes, 2)};
 }
 
-Experiment simulated_collectives() {
-  return {.name = "collectives",
-          .title = "barriers, all-reduces and broadcasts of 8 bytes, of many members",
-          .fabric = "sim",
-          .x = "members",
-          .run = for_settings(kSimulated, of_simulated, 3)};
+std::vector<Experiment> simulated_collectives() {
+  return {{.name = "collectives",
+           .title = "barriers, all-reduces and broadcasts of 8 bytes, of many members",
+           .fabric = "sim",
+           .x = "members",
+           .run = for_settings(kSimulated, of_simulated, 3)},
+          {.name = "collectives of thousands",
+           .title = "the same of 4,095 members: 10 GB, some minutes",
+           .fabric = "sim",
+           .only_by_name = true,
+           .run = [](const Effort& effort) {
+             return of_simulated(effort, effort.quick ? kSimulated[0] : kMaxMembers);
+           }}};
 }
 
 }  // namespace dunlin::bench

@@ -27,7 +27,7 @@ namespace dunlin::bench {
 /// Barriers, all-reduces and broadcasts of 2 to 16 processes, beside MPI's.
 [[nodiscard]] Experiment collectives();
 /// The same of 2 to 1,024 simulated members, beside what a write for each step takes.
-[[nodiscard]] Experiment simulated_collectives();
+[[nodiscard]] std::vector<Experiment> simulated_collectives();
 /// Beside one-sided operations of MPI.
 [[nodiscard]] Experiment container_peers();
 [[nodiscard]] std::vector<Experiment> simulated_containers();

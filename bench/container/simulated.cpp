@@ -17,17 +17,22 @@ constexpr std::uint32_t kTimes = 32;  // calls of each process
 constexpr std::uint32_t kSlots = 1024;
 constexpr std::uint32_t kCapacity = 512;
 constexpr std::uint32_t kMostSeeds = 3;
+constexpr std::uint32_t kMostAtOneWord = 64;
 /// Processes of a node. Published: 32, and up to 128 nodes.
 constexpr std::uint32_t kOfNode = 4;
 
 struct Size {
   std::uint32_t nodes;
   std::uint32_t of_node;
-  [[nodiscard]] std::uint32_t processes() const noexcept { return nodes * of_node; }
+  [[nodiscard]] std::uint32_t processes() const noexcept {
+    return std::min(nodes * of_node, kMaxMembers);
+  }
 };
 constexpr Size kSizeOfMethods{16, kOfNode};
 constexpr Size kSizeOfComputing{8, kOfNode};
 constexpr Size kQuickSize{4, kOfNode};
+/// As published, but for one of 4,096 processes.
+constexpr Size kSizeOfThousands{128, 32};
 
 std::uint32_t seeds_of(const Effort& effort, const Size& size) {
   return size.nodes < kPublishedNodes ? std::min(effort.rounds, kMostSeeds) : 1;
@@ -79,35 +84,48 @@ constexpr std::array kComponents{
                   "Two attempts, since a failed one returns the word."},
     ComponentCase{"fetch-and-add", Component::add, kPublishedAddNs, "Likewise the mean."},
     ComponentCase{"fetch-and-add, single variable", Component::add_to_one_word, std::nullopt,
-                  "Published as much higher on Aries, without a number: here as any other."},
+                  "Published as much higher on Aries, without a number: the profile's gap between "
+                  "two is derived from figures 5 and 6."},
     ComponentCase{"message and reply", std::nullopt, std::nullopt,
-                  "Published without a number: the profile's is derived from figure 6."}};
+                  "Published without a number: the profile's is derived from figure 5."}};
+
+using ComponentTimes = std::array<std::vector<double>, kComponents.size()>;
+
+/// Of all but messages.
+void add_times_of_components(ComponentTimes& times, SimulatedProcesses& all, std::uint64_t seed,
+                             const SimulatedProcess::Work& work) {
+  for (std::size_t i = 0; i < kComponents.size(); ++i)
+    if (const auto& component = kComponents.at(i).component)
+      times.at(i).push_back(time_of_bare(all, std::span(&*component, 1), seed, work));
+}
+
+void append_components(std::vector<Result>& results, const Effort& effort, const Size& size,
+                       const ComponentTimes& times) {
+  for (std::size_t i = 0; i < kComponents.size(); ++i) {
+    const ComponentCase& each = kComponents.at(i);
+    if (times.at(i).empty()) continue;
+    results.push_back({.params = with_size({{"component", each.name}}, size),
+                       .unit = "ns",
+                       .value = summarize(times.at(i)),
+                       .published = published(effort, size.nodes, each.published_ns),
+                       .note = each.note});
+  }
+}
 
 std::vector<Result> components(const Effort& effort) {
   std::vector<Result> results;
   for (const Size& size : sizes_of(effort)) {
     const sim::Profile network = network_of(effort, size.nodes);
-    std::array<std::vector<double>, kComponents.size()> series;
+    ComponentTimes times;
     for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed) {
       const SimulatedProcess::Work work{.times = times_of(effort)};
       const auto bare = processes_of(network, size.processes(), seed, {.slots = kSlots});
+      add_times_of_components(times, *bare, seed, work);
       const auto asked =
           processes_of(network, size.processes(), seed, {.style = Style::message, .slots = kSlots});
-      for (std::size_t i = 0; i < kComponents.size(); ++i) {
-        const auto& component = kComponents.at(i).component;
-        series.at(i).push_back(
-            component ? time_of_bare(*bare, std::span(&*component, 1), seed, work)
-                      : time_of_calls(*asked, Call::insert, Promise::both, seed, work));
-      }
+      times.back().push_back(time_of_calls(*asked, Call::insert, Promise::both, seed, work));
     }
-    for (std::size_t i = 0; i < kComponents.size(); ++i) {
-      const ComponentCase& each = kComponents.at(i);
-      results.push_back({.params = with_size({{"component", each.name}}, size),
-                         .unit = "ns",
-                         .value = summarize(series.at(i)),
-                         .published = published(effort, size.nodes, each.published_ns),
-                         .note = each.note});
-    }
+    append_components(results, effort, size, times);
   }
   return results;
 }
@@ -198,7 +216,21 @@ struct MethodTimes {
   std::vector<double> theirs;
 };
 
-/// Of the methods whose calls are wanted, by their places; of the other none.
+/// Of processes whose containers are of that style. Methods whose calls are not wanted get no
+/// times.
+template <class Wanted>
+void add_times_of_methods(std::vector<MethodTimes>& times, SimulatedProcesses& all,
+                          std::size_t style, std::uint64_t seed, const SimulatedProcess::Work& work,
+                          const Wanted& wanted) {
+  for (std::size_t i = 0; i < methods().size(); ++i) {
+    const Method& each = methods()[i];
+    if (!wanted(each.call)) continue;
+    times[i].ours.at(style).push_back(time_of_calls(all, each.call, each.promise, seed, work));
+    if (kMethodStyles.at(style) == Style::one_sided)
+      times[i].theirs.push_back(time_of_bare(all, each.theirs, seed, work));
+  }
+}
+
 template <class Wanted>
 std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size,
                                           const Wanted& wanted) {
@@ -217,13 +249,7 @@ std::vector<MethodTimes> times_of_methods(const Effort& effort, const Size& size
                      [&](SimulatedProcess& process) { return process.fill_queue(4 * work.times); });
         all->finish();
       }
-      for (std::size_t i = 0; i < methods().size(); ++i) {
-        const Method& each = methods()[i];
-        if (!wanted(each.call)) continue;
-        times[i].ours.at(style).push_back(time_of_calls(*all, each.call, each.promise, seed, work));
-        if (kMethodStyles.at(style) == Style::one_sided)
-          times[i].theirs.push_back(time_of_bare(*all, each.theirs, seed, work));
-      }
+      add_times_of_methods(times, *all, style, seed, work, wanted);
     }
   }
   return times;
@@ -239,36 +265,62 @@ Result result_of(const Method& method, Style style, const Size& size) {
 }
 
 template <class Wanted>
+void append_methods(std::vector<Result>& results, const Effort& effort, const Size& size,
+                    const std::vector<MethodTimes>& times, const Wanted& wanted) {
+  for (std::size_t i = 0; i < methods().size(); ++i) {
+    const Method& each = methods()[i];
+    if (!wanted(each.call)) continue;
+    const std::vector<double> one_sided = times[i].of(Style::one_sided);
+    results.push_back(compared(result_of(each, Style::one_sided, size), one_sided, each.their_name,
+                               times[i].theirs));
+    results.back().published = published(effort, size.nodes, each.published_ns);
+    if (!each.in_tables) continue;
+    results.push_back(compared(result_of(each, Style::automatic, size),
+                               times[i].of(Style::automatic), kCheaperStyle,
+                               times[i].of_cheaper_style()));
+    if (each.promise != Promise::both) continue;
+    results.push_back(compared(result_of(each, Style::message, size), times[i].of(Style::message),
+                               "ours, one-sided", one_sided));
+  }
+}
+
+template <class Wanted>
 std::vector<Result> by_nodes(const Effort& effort, const std::vector<Size>& sizes,
                              const Wanted& wanted) {
   std::vector<Result> results;
-  for (const Size& size : sizes) {
-    const auto times = times_of_methods(effort, size, wanted);
-    for (std::size_t i = 0; i < methods().size(); ++i) {
-      const Method& each = methods()[i];
-      if (!wanted(each.call)) continue;
-      const std::vector<double> one_sided = times[i].of(Style::one_sided);
-      results.push_back(compared(result_of(each, Style::one_sided, size), one_sided,
-                                 each.their_name, times[i].theirs));
-      results.back().published = published(effort, size.nodes, each.published_ns);
-      if (!each.in_tables) continue;
-      results.push_back(compared(result_of(each, Style::automatic, size),
-                                 times[i].of(Style::automatic), kCheaperStyle,
-                                 times[i].of_cheaper_style()));
-      if (each.promise != Promise::both) continue;
-      results.push_back(compared(result_of(each, Style::message, size), times[i].of(Style::message),
-                                 "ours, one-sided", one_sided));
-    }
-  }
+  for (const Size& size : sizes)
+    append_methods(results, effort, size, times_of_methods(effort, size, wanted), wanted);
   return results;
 }
+
+constexpr auto kOfMaps = [](Call call) { return !on_queue(call); };
 
 std::vector<Result> pushes(const Effort& effort) {
   return by_nodes(effort, sizes_with_queues(effort), [](Call call) { return call == Call::push; });
 }
 
 std::vector<Result> maps(const Effort& effort) {
-  return by_nodes(effort, sizes_of(effort), [](Call call) { return !on_queue(call); });
+  return by_nodes(effort, sizes_of(effort), kOfMaps);
+}
+
+/// Figures 3 and 5 with as many processes as published. All that they have fits into memory for one
+/// style at a time.
+std::vector<Result> thousands(const Effort& effort) {
+  const Size size = effort.quick ? kQuickSize : kSizeOfThousands;
+  const SimulatedProcess::Work work{.times = times_of(effort)};
+  ComponentTimes of_components;
+  std::vector<MethodTimes> of_methods(methods().size());
+  for (std::size_t style = 0; style < kMethodStyles.size(); ++style) {
+    const auto all = processes_of(network_of(effort, size.nodes), size.processes(), 1,
+                                  {.style = kMethodStyles.at(style), .slots = kSlots});
+    if (kMethodStyles.at(style) == Style::one_sided)
+      add_times_of_components(of_components, *all, 1, work);
+    add_times_of_methods(of_methods, *all, style, 1, work, kOfMaps);
+  }
+  std::vector<Result> results;
+  append_components(results, effort, size, of_components);
+  append_methods(results, effort, size, of_methods, kOfMaps);
+  return results;
 }
 
 /// Each method beside what the cost model predicts, and what the tables say.
@@ -351,10 +403,50 @@ std::vector<Result> computing(const Effort& effort) {
   return results;
 }
 
+// --- contention on one word ----------------------------------------------------------------------
+
+struct ContentionCase {
+  const char* words;
+  Component component;
+  bool has_gap;  // the network's, between two atomics on one word
+  const char* note;
+};
+constexpr std::array kContention{
+    ContentionCase{"one", Component::add_to_one_word, true,
+                   "Published of Aries: an addition to a single variable has a much higher cost."},
+    ContentionCase{"one, without the gap", Component::add_to_one_word, false,
+                   "Published of InfiniBand: no difference between the two."},
+    ContentionCase{"random", Component::add, true, ""}};
+
+/// Each process has a node of its own, and all work at the words of one.
+std::vector<Result> contention(const Effort& effort) {
+  const std::uint32_t most = effort.quick ? 4 : kMostAtOneWord;
+  std::vector<Result> results;
+  for (std::uint32_t processes = 1; processes <= most; processes *= 2) {
+    const Size size{processes + 1, 1};
+    std::array<std::vector<double>, kContention.size()> series;
+    for (std::uint64_t seed = 1; seed <= seeds_of(effort, size); ++seed)
+      for (std::size_t i = 0; i < kContention.size(); ++i) {
+        sim::Profile network = network_of(effort, size.nodes);
+        if (!kContention.at(i).has_gap) network.same_word_gap_ns = 0;
+        const auto all = processes_of(network, size.processes(), seed, {.slots = kSlots});
+        series.at(i).push_back(time_of_bare(*all, std::span(&kContention.at(i).component, 1), seed,
+                                            {.times = times_of(effort), .at_first = processes}));
+      }
+    for (std::size_t i = 0; i < kContention.size(); ++i)
+      results.push_back(compared(
+          {.params = {{"processes", double(processes)}, {"words", kContention.at(i).words}},
+           .unit = "ns",
+           .note = kContention.at(i).note},
+          series.at(i), "to random words", series.back()));
+  }
+  return results;
+}
+
 }  // namespace
 
 std::vector<Experiment> simulated_containers() {
-  return experiments_on(
+  std::vector<Experiment> all = experiments_on(
       "sim", {{"simulated components",
                "operations by nodes of 4 processes (table I, figure 3 of RDMA vs. RPC)", "nodes",
                components},
@@ -363,8 +455,15 @@ std::vector<Experiment> simulated_containers() {
               {"simulated maps", "inserts and finds (figure 5)", "nodes", maps},
               {"simulated methods", "calls beside their predictions and tables II and III", "",
                method_costs},
+              {"simulated contention", "additions to words of one process, by 1 to 64 others",
+               "processes", contention},
               {"simulated attentiveness", "pushes of processes that compute between two (figure 6)",
-               "computing us", computing}});
+               "computing us", computing},
+              {"simulated thousands",
+               "operations, inserts and finds of 4,095 processes on 128 nodes: 14 GB, some minutes",
+               "", thousands}});
+  all.back().only_by_name = true;
+  return all;
 }
 
 }  // namespace dunlin::bench

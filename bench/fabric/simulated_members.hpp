@@ -31,11 +31,20 @@ class SimulatedMembers {
   SimulatedMembers(const sim::Profile& profile, std::uint32_t members, std::uint64_t seed,
                    const Make& make)
       : world(profile, members, seed) {
+    const bool many = members > kManyMembers;
+    for (Rank rank = 0; many && rank < members; ++rank)
+      world.attach(rank, [&fabric = world.fabric(rank)] { return fabric.poll(); });
     for (Rank rank = 0; rank < members; ++rank) {
       layers.push_back(make(world.fabric(rank)));
+      world.detach_all(rank);
       world.attach(rank, [layer = layers.back().get()] { return layer->poll(); });
+      if (many) world.run_for(members * kOfAMemberNs);
     }
   }
+  /// Nobody is told that so many regions are gone.
+  ~SimulatedMembers() { world.end(); }
+  SimulatedMembers(const SimulatedMembers&) = delete;
+  SimulatedMembers& operator=(const SimulatedMembers&) = delete;
 
   /// The program of a member, a coroutine, begins on its processor.
   template <class Program>
@@ -59,6 +68,11 @@ class SimulatedMembers {
   std::vector<std::unique_ptr<Layer>> layers;
 
  private:
+  /// More than so many tell each other one after the other of what they have made, as what is under
+  /// way takes memory. To announce some regions to a member takes less than so long.
+  static constexpr std::uint32_t kManyMembers = 512;
+  static constexpr std::uint64_t kOfAMemberNs = 5'000;
+
   std::deque<remote::Job> jobs_;
   std::size_t started_ = 0;
 };

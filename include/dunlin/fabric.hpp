@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -382,7 +381,7 @@ class Fabric {
   [[nodiscard]] std::uint64_t generation(const Region& region) const noexcept;
   /// Whether operations on the peer's region of this name and generation are possible.
   [[nodiscard]] bool connected(Rank peer, RegionId region) const noexcept {
-    return peer < peers_.size() && region.index < kMaxRegions &&
+    return peer < peers_.size() && region.index < peers_[peer].connected.size() &&
            peers_[peer].connected[region.index];
   }
 
@@ -475,7 +474,11 @@ class Fabric {
     bool linked = false;
     bool failed = false;
     std::string failure;
-    std::bitset<kMaxRegions> connected;
+    std::vector<bool> connected;  // by region, up to the last one that ever was
+    void connect(RegionId region) {
+      if (region.index >= connected.size()) connected.resize(region.index + 1);
+      connected[region.index] = true;
+    }
   };
   Fabric();
 

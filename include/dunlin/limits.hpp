@@ -16,7 +16,7 @@ inline constexpr std::size_t kWordBytes = 8;
 }
 
 // fabric
-inline constexpr std::uint32_t kMaxMembers = 1024;  // in a group on a simulated fabric
+inline constexpr std::uint32_t kMaxMembers = 4095;  // in a group on a simulated fabric
 inline constexpr std::uint32_t kMaxRanks = 4096;    // one fabric has over its life
 inline constexpr std::size_t kAdmissionKeyBytes = 32;
 inline constexpr std::size_t kMaxEndpointBytes = 1024;         // where a member is reached

@@ -53,7 +53,16 @@ struct CollectiveLayout {
     return arrival(rounds) + (box * std::uint64_t{slots} + number % slots) * slot_bytes;
   }
   [[nodiscard]] std::uint32_t box_for_down() const noexcept { return rounds; }
-  [[nodiscard]] std::uint64_t region_bytes() const noexcept { return slot(rounds + 1, 0); }
+  /// A line for what comes in that round from a member that stands before this one.
+  [[nodiscard]] std::uint64_t line_from_before(std::uint32_t round,
+                                               std::uint64_t number) const noexcept {
+    return slot(rounds + 1, 0) + (round * std::uint64_t{slots} + number % slots) * kCacheLineBytes;
+  }
+  [[nodiscard]] std::uint64_t region_bytes() const noexcept { return line_from_before(rounds, 0); }
+  /// Whether a value of each is combined in one go: all do what the last one to come does.
+  [[nodiscard]] bool reduces_by_doubling(std::size_t value_bytes) const noexcept {
+    return std::has_single_bit(members) && value_bytes <= kShortBytes;
+  }
   [[nodiscard]] static std::uint64_t payload_of(std::size_t bytes) noexcept {
     return bytes <= kShortBytes ? 0 : kLongOffset;
   }
@@ -100,14 +109,17 @@ struct CollectivesState {
   [[nodiscard]] remote::Protocol<CollectiveOutcome> exchange(CollectiveCall call);
   [[nodiscard]] remote::Protocol<remote::Status> up(Turn& turn);
   [[nodiscard]] remote::Protocol<remote::Status> down(Turn& turn);
+  [[nodiscard]] remote::Protocol<remote::Status> double_up(Turn& turn);
   /// Takes what a child has sent: that of its subtree.
   void take(Turn& turn, std::uint32_t child_place, const std::byte* slot) noexcept;
   /// Bytes of a message from that place of the tree, which stands for `places` of it.
   [[nodiscard]] std::size_t bytes_from(const Turn& turn, std::uint32_t child_place,
                                        std::uint32_t places) const noexcept;
-  /// Sends the payload, whose message prepare() has made, to a member's box.
+  /// Takes what a member before this one has sent: that of as many places.
+  void take_from_before(const Turn& turn, const std::byte* line) noexcept;
+  /// Sends the payload, whose message prepare() has made, to a member's slot.
   [[nodiscard]] remote::Protocol<remote::Status> send(Turn& turn, std::uint32_t to,
-                                                      std::uint32_t box, std::size_t bytes);
+                                                      std::uint64_t slot, std::size_t bytes);
   void prepare(const Turn& turn, std::size_t bytes) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> wait_for_room(std::uint64_t number,
                                                                std::uint32_t to);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -36,7 +37,7 @@ TEST(CollectivesInSimulator, PostAsManyOperationsAsTheirTreesHaveEdges) {
     std::vector<std::unique_ptr<Collectives>> teams;
     for (Rank rank = 0; rank < members; ++rank)
       teams.push_back(std::make_unique<Collectives>(
-          cluster[rank], CollectivesOptions{.name = "team", .bytes = 8 * members}));
+          cluster[rank], CollectivesOptions{.name = "team", .bytes = std::max(8 * members, 64U)}));
     std::vector<std::vector<std::uint64_t>> all(members, std::vector<std::uint64_t>(members));
     const auto posted_by = [&](const auto& begin) {
       const std::uint64_t before = cluster.world.operations();
@@ -48,8 +49,15 @@ TEST(CollectivesInSimulator, PostAsManyOperationsAsTheirTreesHaveEdges) {
     const auto barrier = [&](Rank rank) { return teams[rank]->barrier(); };
     posted_by(barrier);  // the regions are connected then
     EXPECT_EQ(posted_by(barrier), members * std::bit_width(members - 1)) << members;
+    const bool doubles = std::has_single_bit(members);
     EXPECT_EQ(posted_by([&](Rank rank) { return teams[rank]->all_reduce(rank, std::plus<>()); }),
-              2 * (members - 1));
+              doubles ? members * std::bit_width(members - 1) : 2 * (members - 1));
+    std::vector<std::array<std::uint64_t, 8>> lines(members);
+    EXPECT_EQ(posted_by([&](Rank rank) {
+                return teams[rank]->all_reduce(std::span(lines[rank]), std::plus<>());
+              }),
+              4 * (members - 1))
+        << "a message of more than a line takes two operations";
     const Rank root = members / 2;
     EXPECT_EQ(posted_by([&](Rank rank) { return teams[rank]->broadcast(root, rank); }),
               members - 1);
@@ -76,6 +84,14 @@ constexpr auto kOneThenOther = [](const Element& first, const Element& then) {
   return both;
 };
 
+/// Less than a line.
+struct Pair {
+  std::uint64_t factor = 1, term = 0;
+};
+constexpr auto kOnePairThenOther = [](const Pair& first, const Pair& then) {
+  return Pair{first.factor * then.factor, then.factor * first.term + then.term};
+};
+
 /// A set, as the auditor knows it: its members, and how often they have made it.
 using SetName = std::pair<std::vector<Rank>, std::uint32_t>;
 
@@ -94,6 +110,7 @@ class MeetingMember : public test::ContainerMember {
   void close() {
     call_ = {};
     reduced_ = {};
+    pair_ = {};
     team_.reset();
   }
   [[nodiscard]] bool has_met(std::uint64_t calls) const {
@@ -106,7 +123,9 @@ class MeetingMember : public test::ContainerMember {
   static Fabric& fabric_of(Auditor& auditor, Rank rank);
   void begin();
   void end();
-  [[nodiscard]] bool finished() const { return call_.finished() && reduced_.finished(); }
+  [[nodiscard]] bool finished() const {
+    return call_.finished() && reduced_.finished() && pair_.finished();
+  }
 
   Auditor& auditor_;
   Rank rank_;
@@ -119,8 +138,10 @@ class MeetingMember : public test::ContainerMember {
   std::uint64_t next_at_ns_ = 0;
   CollectiveKind kind_ = CollectiveKind::barrier;
   Rank root_ = 0;
-  remote::Call<CollectiveOutcome> call_;  // of the two, one is under way at most
+  bool is_short_ = false;                 // what is reduced
+  remote::Call<CollectiveOutcome> call_;  // of the three, one is under way at most
   remote::Call<Collected<Element>> reduced_;
+  remote::Call<Collected<Pair>> pair_;
   std::vector<Element> values_;
 };
 
@@ -218,6 +239,7 @@ std::size_t MeetingMember::step() {
     if (!auditor_.gives_up || !all_made || draws_.below(400) != 0) return 0;
     call_.abandon();
     reduced_.abandon();
+    pair_.abandon();
     ++auditor_.seen.given_up;
     in_call_ = false;
     make();
@@ -238,6 +260,7 @@ void MeetingMember::begin() {
   test::Draws what(auditor_.number * 1'000 + calls_ / 3);
   kind_ = kKinds.at(what.below(kKinds.size()));
   root_ = set_.first[what.below(static_cast<std::uint32_t>(set_.first.size()))];
+  is_short_ = kind_ == CollectiveKind::all_reduce && what.below(2) == 0;
   auditor_.begun[{set_, calls_}].insert(rank_);
   in_call_ = true;
   const Element mine = value_of(rank_, calls_);
@@ -247,7 +270,10 @@ void MeetingMember::begin() {
       call_ = team_->barrier();
       return;
     case CollectiveKind::all_reduce:
-      reduced_ = team_->all_reduce(mine, kOneThenOther);
+      if (is_short_)
+        pair_ = team_->all_reduce(Pair{mine.factor, mine.term}, kOnePairThenOther);
+      else
+        reduced_ = team_->all_reduce(mine, kOneThenOther);
       return;
     case CollectiveKind::broadcast:
       reduced_ = team_->broadcast(root_, mine);
@@ -264,7 +290,8 @@ void MeetingMember::begin() {
 void MeetingMember::end() {
   in_call_ = false;
   const bool has_value = kind_ == CollectiveKind::all_reduce || kind_ == CollectiveKind::broadcast;
-  const Status status = has_value ? reduced_.status() : call_.status();
+  const Status of_value = is_short_ ? pair_.status() : reduced_.status();
+  const Status status = has_value ? of_value : call_.status();
   if (status != Status::ok) {
     EXPECT_EQ(status, Status::lost);
     EXPECT_EQ(team_->barrier().status(), Status::lost) << "CON-L4: the set is over";
@@ -281,7 +308,12 @@ void MeetingMember::end() {
   if (kind_ == CollectiveKind::all_reduce) {
     Element all = given.front();
     for (std::size_t i = 1; i < given.size(); ++i) all = kOneThenOther(all, given[i]);
-    EXPECT_EQ(reduced_.result().value(), all) << "CON-L2";
+    if (is_short_) {
+      EXPECT_EQ(pair_.result().value().factor, all.factor) << "CON-L2";
+      EXPECT_EQ(pair_.result().value().term, all.term) << "CON-L2";
+    } else {
+      EXPECT_EQ(reduced_.result().value(), all) << "CON-L2";
+    }
   }
   if (kind_ == CollectiveKind::broadcast) {
     EXPECT_EQ(reduced_.result().value(), value_of(root_, calls_)) << "CON-L3";

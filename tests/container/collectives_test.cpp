@@ -275,7 +275,15 @@ TEST_P(MembersThatMeet, AreRefusedIfTheirOptionsOrCallsDiffer) {
   EXPECT_EQ(cluster->end_of(sum), Status::refused);
   EXPECT_TRUE(contains(teams[0]->describe(), "member 1"));
   EXPECT_TRUE(contains(teams[0]->describe(), "has made another call as number 1"));
-  EXPECT_EQ(cluster->end_of(of_other_size), Status::lost);
+  EXPECT_EQ(cluster->end_of(of_other_size), Status::refused) << "both have sent before they wait";
+
+  teams.clear();
+  teams = make<Collectives>(CollectivesOptions{.name = "longer calls"});
+  std::array<std::uint64_t, 9> values{};
+  auto root = teams[0]->all_reduce(std::span(values).first<8>(), std::plus<>());
+  auto child = teams[1]->all_reduce(std::span(values), std::plus<>());
+  EXPECT_EQ(cluster->end_of(root), Status::refused);
+  EXPECT_EQ(cluster->end_of(child), Status::lost) << "the root has sent nothing";
 }
 
 TEST_P(MembersThatMeet, CanMoveNoMoreThanTheOptionSays) {

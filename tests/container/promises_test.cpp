@@ -179,5 +179,124 @@ TEST_F(Posting, ManyElementsArePushedAndPoppedByAsManyOperationsAsOne) {
   }
 }
 
+/// (R, r) + C, or (R, r) + R + C: where others pop, too, the first read brings slots twice as far
+/// as they have moved the head lately, and 8 more; at most 64 of 32 bytes.
+TEST_F(Posting, APopFarFromTheHeadThatItKnowsReadsOnceMore) {
+  std::vector<std::unique_ptr<Fifo>> long_queues;
+  for (Rank rank = 0; rank < cluster.size(); ++rank)
+    long_queues.push_back(std::make_unique<Fifo>(
+        cluster[rank],
+        QueueOptions{.name = "long", .capacity = 512, .host = kHolder, .style = Style::one_sided}));
+  const auto pop = [&](Rank by) { return posted_by([&] { return long_queues[by]->pop(); }); };
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(cluster.end_of(long_queues[0]->push(7)), Status::ok);
+  const auto others_pop = [&](int times) {
+    for (int i = 0; i < times; ++i) static_cast<void>(pop(2));
+  };
+  static_cast<void>(pop(0));
+  others_pop(1);
+  static_cast<void>(pop(0));  // and learns that others pop, too
+  others_pop(5);
+  EXPECT_EQ(pop(0), 3U) << "R, r, C";
+  others_pop(100);
+  EXPECT_EQ(pop(0), 4U) << "R, r, R, C";
+  others_pop(60);
+  EXPECT_EQ(pop(0), 3U) << "R, r, C";
+  others_pop(70);
+  EXPECT_EQ(pop(0), 4U) << "R, r, R, C";
+}
+
+/// A long value is written to a block with the call's first step, which a word links; the block of
+/// the former value is freed behind the last step.
+TEST_F(Posting, LongValuesTakeTheirBlockWithTheSteps) {
+  using Texts = HashMap<std::uint64_t, std::string>;
+  std::vector<std::unique_ptr<Texts>> texts;
+  for (Rank rank = 0; rank < cluster.size(); ++rank)
+    texts.push_back(std::make_unique<Texts>(cluster[rank], MapOptions{.name = "texts",
+                                                                      .slots = 4'000,
+                                                                      .style = Style::one_sided,
+                                                                      .value_bytes = 1'000,
+                                                                      .pool_bytes = 1 << 20}));
+  const std::string text(600, 'x');
+  // Until the caller holds a slab at the home.
+  EXPECT_EQ(cluster.end_of(texts[0]->insert(key(), text)), Status::ok);
+  const std::uint64_t one = key();
+  EXPECT_EQ(posted_by([&] { return texts[0]->insert(one, text); }), 3U + 2U);
+  EXPECT_EQ(posted_by([&] { return texts[2]->find(one); }), 2U) << "R, R";
+  EXPECT_EQ(posted_by([&] { return texts[0]->assign(one, text); }), 4U + 3U);
+  EXPECT_EQ(posted_by([&] { return texts[0]->assign(one, "short"); }), 4U + 1U);
+  EXPECT_EQ(posted_by([&] { return texts[2]->find(one); }), 1U);
+  EXPECT_EQ(posted_by([&] { return texts[0]->assign(one, text); }), 4U + 2U);
+  EXPECT_EQ(posted_by([&] { return texts[0]->erase(one); }), 2U + 1U);
+}
+
+/// M, a request and its reply, and nothing for the holder's own calls.
+TEST_F(Posting, ACallByMessageTakesTwoMessages) {
+  std::vector<std::unique_ptr<Map>> asked;
+  std::vector<std::unique_ptr<Fifo>> asked_queues;
+  for (Rank rank = 0; rank < cluster.size(); ++rank) {
+    asked.push_back(std::make_unique<Map>(
+        cluster[rank], MapOptions{.name = "asked", .slots = 4'000, .style = Style::message}));
+    asked_queues.push_back(std::make_unique<Fifo>(
+        cluster[rank],
+        QueueOptions{
+            .name = "asked too", .capacity = 64, .host = kHolder, .style = Style::message}));
+  }
+  for (Rank rank = 0; rank < cluster.size(); ++rank) {  // all regions are connected then
+    EXPECT_EQ(cluster.end_of(asked[rank]->find(key())), Status::ok);
+    EXPECT_EQ(cluster.end_of(asked_queues[rank]->pop()), Status::empty);
+  }
+  for (const Promise promise : kPromises)
+    for (const Rank by : {Rank{0}, kHolder}) {
+      const std::uint64_t one = key();
+      const std::uint64_t posted = by == kHolder ? 0 : 2;
+      const auto expect = [&](const char* call, auto begin) {
+        EXPECT_EQ(posted_by(begin), posted) << call << ", " << name_of(promise) << ", by " << by;
+      };
+      expect("insert", [&] { return asked[by]->insert(one, 1, promise); });
+      expect("find", [&] { return asked[by]->find(one, promise); });
+      expect("assign", [&] { return asked[by]->assign(one, 2, promise); });
+      expect("add", [&] { return asked[by]->add(one, 2, promise); });
+      expect("erase", [&] { return asked[by]->erase(one, promise); });
+      expect("push", [&] { return asked_queues[by]->push(7, promise); });
+      expect("pop", [&] { return asked_queues[by]->pop(promise); });
+    }
+}
+
+/// Where the NIC's atomics are those of processors, a one-sided call on the own part is one of
+/// loads, stores and the processor's atomics.
+TEST(PostingOnOwnMemory, TakesNoOperation) {
+  sim::Profile network = sim::profile("ib100");
+  network.native_atomics = false;
+  test::SimContainers cluster(network, 2, {});
+  std::vector<std::unique_ptr<Map>> maps;
+  std::vector<std::unique_ptr<Fifo>> queues;
+  for (Rank rank = 0; rank < cluster.size(); ++rank) {
+    maps.push_back(std::make_unique<Map>(
+        cluster[rank], MapOptions{.name = "map", .slots = 4'000, .style = Style::one_sided}));
+    queues.push_back(std::make_unique<Fifo>(
+        cluster[rank],
+        QueueOptions{.name = "queue", .capacity = 64, .host = kHolder, .style = Style::one_sided}));
+  }
+  Map& map = *maps[kHolder];
+  Fifo& queue = *queues[kHolder];
+  std::uint64_t one = 1;
+  const auto expect_none = [&](const char* call, auto begin) {
+    const std::uint64_t before = cluster.world.operations();
+    EXPECT_EQ(remote::describe(cluster.end_of(begin())), "done") << call;
+    EXPECT_EQ(cluster.world.operations(), before) << call;
+  };
+  cluster.world.run_for(1'000'000);  // all announcements are made
+  for (const Promise promise : kPromises) {
+    do ++one;
+    while (map.home_of(one) != kHolder);
+    expect_none("insert", [&] { return map.insert(one, 1, promise); });
+    expect_none("find", [&] { return map.find(one, promise); });
+    expect_none("assign", [&] { return map.assign(one, 2, promise); });
+    expect_none("erase", [&] { return map.erase(one, promise); });
+    expect_none("push", [&] { return queue.push(7, promise); });
+    expect_none("pop", [&] { return queue.pop(promise); });
+  }
+}
+
 }  // namespace
 }  // namespace dunlin

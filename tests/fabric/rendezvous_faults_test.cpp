@@ -337,7 +337,7 @@ TEST(RendezvousFaults, RefusesOptionsThatMakeNoSense) {
   EXPECT_TRUE(contains(with([](Options& o) { o.secret = "short"; }), "kMinSecretBytes"));
   EXPECT_TRUE(contains(with([](Options& o) { o.group = "a/b"; }), "kMaxGroupNameBytes"));
   EXPECT_TRUE(contains(with([](Options& o) { o.members = 0; }), "0 members"));
-  EXPECT_TRUE(contains(with([](Options& o) { o.members = 1025; }), "kMaxMembers"));
+  EXPECT_TRUE(contains(with([](Options& o) { o.members = kMaxMembers + 1; }), "kMaxMembers"));
   EXPECT_TRUE(contains(with([](Options& o) { o.rank = 2; }), "ranks are 0 to 1"));
   EXPECT_TRUE(contains(with([](Options& o) { o.name = "x"; }), "needs the list of all names"));
   EXPECT_TRUE(contains(with([](Options& o) { o.names = {"x", "y"}; }), "no member ''"));

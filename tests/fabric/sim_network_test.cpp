@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -147,6 +148,107 @@ TEST(SimNetwork, AtomicsOfManyAreOneAfterTheOther) {
   EXPECT_EQ(t.load(0), kNodes);
   EXPECT_EQ(std::set<std::uint64_t>(before.begin(), before.end()).size(), kNodes);
 }
+
+/// When an addition of each node but 0 to words of node 0 has been executed, in nanoseconds after
+/// it was posted; node r adds to the word at `offset_of(r)`.
+std::vector<std::uint64_t> times_of_additions(const Profile& figures, std::uint32_t nodes,
+                                              const std::function<std::size_t(Rank)>& offset_of) {
+  TestWorld t(figures, nodes);
+  t.settle();
+  const std::uint64_t start = t.world.now_ns();
+  for (Rank r = 1; r < nodes; ++r) t.post(r, fetch_add(0, t.id(r), offset_of(r), 1, nullptr));
+  std::vector<std::uint64_t> times;
+  const auto sum = [&] {
+    std::uint64_t all = 0;
+    for (std::size_t offset = 0; offset < 64 * nodes; offset += 8) all += t.load(0, offset);
+    return all;
+  };
+  while (times.size() + 1 < nodes) {
+    t.time_until([&] { return sum() > times.size(); });
+    times.resize(sum(), t.world.now_ns() - start);
+  }
+  return times;
+}
+
+Profile with_gap_of(double same_word_gap_ns) {
+  Profile figures = plain();
+  figures.same_word_gap_ns = same_word_gap_ns;
+  return figures;
+}
+
+TEST(SimNetwork, AtomicsOnOneWordFollowEachOtherAtItsGap) {
+  const auto one_word = [](Rank) { return 8; };
+  EXPECT_EQ(times_of_additions(with_gap_of(300), 4, one_word),
+            (std::vector<std::uint64_t>{1'000, 1'300, 1'600}));
+  EXPECT_EQ(times_of_additions(with_gap_of(0), 4, one_word),
+            (std::vector<std::uint64_t>{1'000, 1'000, 1'000}));
+}
+
+TEST(SimNetwork, AtomicsOnSeveralWordsDoNotWaitForEachOther) {
+  EXPECT_EQ(times_of_additions(with_gap_of(300), 4, [](Rank r) { return 8 * r; }),
+            (std::vector<std::uint64_t>{1'000, 1'000, 1'000}));
+  // Nodes 1 and 3 share a word, in the line of the other one.
+  EXPECT_EQ(times_of_additions(with_gap_of(300), 4, [](Rank r) { return 8 * (r % 2); }),
+            (std::vector<std::uint64_t>{1'000, 1'000, 1'300}));
+}
+
+TEST(SimNetwork, AWordIsFreeAgainAfterTheGap) {
+  TestWorld t(with_gap_of(300), 3);
+  t.settle();
+  for (std::uint64_t count = 1; count <= 3; ++count) {
+    const Rank sender = 1 + count % 2;
+    t.post(sender, fetch_add(0, t.id(sender), 8, 1, nullptr));
+    EXPECT_EQ(t.time_until([&] { return t.load(0, 8) == count; }), 1'000U) << count;
+  }
+}
+
+/// More words than a NIC remembers at once: those that are busy are not forgotten. The additions of
+/// node 2 wait for node 1's at the same words, and so for each other, but no addition of node 1
+/// does.
+TEST(SimNetwork, ManyWordsKeepTheirGap) {
+  constexpr std::uint64_t kWords = 1'000;
+  TestWorld t(with_gap_of(50'000), 3);
+  t.settle();
+  for (std::uint64_t word = 0; word < kWords; ++word)
+    for (const Rank sender : {1U, 2U})
+      t.post(sender, fetch_add(0, t.id(sender), word * 8, 1, nullptr));
+  const auto sum = [&] {
+    std::uint64_t all = 0;
+    for (std::uint64_t word = 0; word < kWords; ++word) all += t.load(0, word * 8);
+    return all;
+  };
+  EXPECT_EQ(t.time_until([&] { return sum() == kWords; }), 1'000U);
+  EXPECT_EQ(t.time_until([&] { return sum() > kWords; }), 50'000U);
+  EXPECT_EQ(t.time_until([&] { return sum() == 2 * kWords; }), 0U);
+}
+
+TEST(SimNetwork, AWriteBehindAnAtomicWaitsForItsWord) {
+  TestWorld t(with_gap_of(50'000), 3);
+  t.settle();
+  const std::uint64_t value = 7;
+  t.post(1, fetch_add(0, t.id(1), 0, 1, nullptr));
+  EXPECT_EQ(t.time_until([&] { return t.load(0) == 1; }), 1'000U);
+  t.post(2, fetch_add(0, t.id(2), 0, 1, nullptr));
+  t.post(2, write(0, t.id(2), 8, &value, 8));
+  t.post(2, write(0, t.id(2), 16, &value, 8));
+  t.post(1, write(0, t.id(1), 24, &value, 8));
+  EXPECT_EQ(t.time_until([&] { return t.load(0, 24) == 7; }), 1'000U);
+  EXPECT_EQ(t.time_until([&] { return t.load(0) == 2; }), 49'000U);
+  EXPECT_EQ(t.load(0, 8), 0U) << "FAB-F1: a write is not seen before an earlier atomic";
+  EXPECT_EQ(t.time_until([&] { return t.load(0, 8) == 7; }), 0U);
+  EXPECT_EQ(t.load(0, 16), 0U);
+  EXPECT_EQ(t.time_until([&] { return t.load(0, 16) == 7; }), 0U);
+}
+
+/// The CPU's atomics have no such gap.
+TEST(SimNetwork, AGapIsOfNativeAtomicsOnly) {
+  Profile figures = with_gap_of(300'000);
+  figures.native_atomics = false;
+  for (const std::uint64_t time : times_of_additions(figures, 3, [](Rank) { return 8; }))
+    EXPECT_LT(time, 2'000U);
+}
+
+TEST(SimNetwork, AGapIsNotNegative) { EXPECT_THROW(World(with_gap_of(-1), 2, 1), Error); }
 
 TEST(SimNetwork, ThePacketIsHeldOnceOnItsWay) {
   Profile figures = ruler();

@@ -163,5 +163,52 @@ TEST(SimRegions, ALargeWriteStopsWhereTheRegionIsReleased) {
   EXPECT_TRUE(done.failed());
 }
 
+TEST(SimRegions, ThatNeverWereTakeNoOperation) {
+  TestWorld t(plain());
+  const std::uint64_t value = 1;
+  for (const std::uint32_t index : {t.id(0).index + 1, kMaxRegions - 1, kMaxRegions}) {
+    EXPECT_EQ(t.world.fabric(0).post(write(1, {index}, 0, &value, 8)).refusal,
+              Refusal::unknown_region)
+        << index;
+    EXPECT_FALSE(t.world.fabric(0).connected(1, {index})) << index;
+  }
+}
+
+TEST(SimRegions, ThatAreForObserversTakeNoOperation) {
+  TestWorld t(plain());
+  const Region shown = t.world.fabric(0).publish({.name = "shown", .bytes = 64});
+  const std::uint64_t value = 1;
+  EXPECT_EQ(t.world.fabric(0).post(write(1, shown.id(), 0, &value, 8)).refusal,
+            Refusal::not_connected);
+}
+
+/// A region takes another place than those before it, in turn, and is told of in that place.
+TEST(SimRegions, TakeEachPlaceInTurn) {
+  TestWorld t(plain());
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i < kMaxRegions + 10; ++i) {
+    const Region here = t.world.fabric(0).allocate({.name = "one", .bytes = 64, .generation = 1});
+    const Region there = t.world.fabric(1).allocate({.name = "one", .bytes = 64, .generation = 1});
+    ASSERT_NE(here.id().index, last);
+    last = here.id().index;
+    if (i % 512 != 0) continue;
+    t.world.fabric(1).announce(there);
+    t.time_until([&] { return t.world.fabric(0).connected(1, here.id()); });
+  }
+}
+
+TEST(SimRegions, OfAWorldThatEndsAreNotWithdrawn) {
+  TestWorld t(plain(), 3);
+  t.settle();
+  const Listener listener(t.world.fabric(0));
+  t.world.end();
+  t.boxes.clear();
+  const std::uint64_t digest = t.world.digest();
+  t.world.run_for(10'000'000);
+  EXPECT_EQ(t.world.digest(), digest) << "something was sent";
+  EXPECT_TRUE(listener.events.empty());
+  EXPECT_FALSE(t.world.fabric(0).failed(1));
+}
+
 }  // namespace
 }  // namespace dunlin::sim

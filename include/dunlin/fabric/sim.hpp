@@ -51,6 +51,8 @@ struct Profile {
   // A NIC reads the whole first packet over its bus before it sends it on, which adds latency.
   double bus_bytes_per_ns = 0;  // 0: no such latency
   std::uint32_t packet_bytes = 4096;
+  // On some NICs, atomics on one word wait longer for each other than those on several words.
+  double same_word_gap_ns = 0;  // least time between two native atomics on one word
 };
 
 [[nodiscard]] const std::vector<Profile>& profiles();
@@ -102,6 +104,10 @@ class World {
   /// virtual time have passed, or no event is left; returns whether the condition holds.
   bool run_until(const std::function<bool()>& condition, std::uint64_t limit_ns);
   void run_for(std::uint64_t ns);
+
+  /// Stops all CPUs for good, so that nothing is posted any more, and nobody notices. A program
+  /// that destroys what it has on many nodes calls this before.
+  void end();
 
   // --- faults ------------------------------------------------------------------------------------
   void crash(Rank node);                    // CPU and NIC stop for good

@@ -3,6 +3,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,7 +114,11 @@ class FabricCore final : private ForkAware {
   // --- for backends: what peers tell -------------------------------------------------------------
   /// A text that says what is wrong with a peer's message; null: nothing is.
   using Fault = const char*;
-  [[nodiscard]] Fault on_announcement(Rank from, RemoteRegion region);
+  [[nodiscard]] Fault on_announcement(Rank from, RemoteRegion region) {
+    return on_announcement(from, std::make_shared<RemoteRegion>(std::move(region)));
+  }
+  /// Several members of this process may share one if the backend's let_go() changes nothing.
+  [[nodiscard]] Fault on_announcement(Rank from, std::shared_ptr<RemoteRegion> region);
   [[nodiscard]] Fault on_withdrawal(Rank from, std::uint64_t number);
   /// The region that a peer means by a number; null if it was released. `known` says whether it
   /// ever existed.
@@ -179,7 +184,7 @@ class FabricCore final : private ForkAware {
   /// A region that a peer has announced, and the region of ours with which it was matched.
   struct Offer {
     enum class State { waiting, connected, refused };
-    RemoteRegion there;
+    std::shared_ptr<RemoteRegion> there;
     State state = State::waiting;
     RegionId here = {};  // set unless the offer waits
   };
@@ -265,7 +270,7 @@ class FabricCore final : private ForkAware {
   bool must_match_ = false;
   bool must_drain_ = false;
 
-  std::vector<LocalRegion> regions_;          // by index
+  std::deque<LocalRegion> regions_;           // by index, as far as one was ever taken
   std::vector<std::uint64_t> announcements_;  // by index: how often a region was announced there
   std::uint32_t next_slot_ = 0;
   std::vector<std::pair<std::string, std::uint64_t>> allocations_;  // so far, by name

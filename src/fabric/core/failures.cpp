@@ -69,8 +69,8 @@ void FabricCore::part_with(Rank peer) noexcept {
   if (std::exchange(states_[peer].parted, true)) return;
   backend_->close(peer);
   for (std::uint32_t index = 0; index < kMaxRegions; ++index) disconnect(peer, {index});
-  for (Offer& offer : std::exchange(states_[peer].offers, {})) backend_->let_go(peer, offer.there);
-  DUNLIN_ASSERT_ALWAYS(fabric_.peers_[peer].connected.none(),
+  for (Offer& offer : std::exchange(states_[peer].offers, {})) backend_->let_go(peer, *offer.there);
+  DUNLIN_ASSERT_ALWAYS(std::ranges::count(fabric_.peers_[peer].connected, true) == 0,
                        "FAB-X1: no region of a failed peer is reached any more");
 }
 

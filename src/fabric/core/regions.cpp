@@ -62,8 +62,6 @@ bool FabricCore::has_region(std::string_view name) const noexcept {
 /// Slots are taken in turn, so that the id of a released region stays unknown for long.
 RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation,
                                bool observers_only) {
-  regions_.resize(kMaxRegions);
-  announcements_.resize(kMaxRegions);
   for (const LocalRegion& region : regions_)
     if (region.taken && region.observers_only == observers_only &&
         region.spec.generation == generation && region.spec.name == name)
@@ -71,7 +69,12 @@ RegionId FabricCore::free_slot(const std::string& name, std::uint64_t generation
                   " exists already in this process: release it first, or take another generation");
   for (std::uint32_t i = 0; i < kMaxRegions; ++i) {
     const std::uint32_t index = (next_slot_ + i) % kMaxRegions;
-    if (!regions_[index].taken) return {index};
+    if (index < regions_.size() && regions_[index].taken) continue;
+    if (index >= regions_.size()) {
+      regions_.resize(index + 1);
+      announcements_.resize(index + 1);
+    }
+    return {index};
   }
   throw Error("region '" + name + "' would be one too many: a fabric has at most " +
               std::to_string(kMaxRegions) + " regions at a time (kMaxRegions)");
@@ -110,7 +113,7 @@ void FabricCore::open_region(RegionId id) {
   local.number = numbered.number;
   if (states_[rank()].failing) return;
   backend_->connect(rank(), id, own);
-  fabric_.peers_[rank()].connected.set(id.index);
+  fabric_.peers_[rank()].connect(id);
 }
 
 void FabricCore::release(RegionId id) noexcept {
@@ -129,11 +132,11 @@ void FabricCore::release(RegionId id) noexcept {
 
 // --- the peers' ----------------------------------------------------------------------------------
 
-FabricCore::Fault FabricCore::on_announcement(Rank from, RemoteRegion region) {
+FabricCore::Fault FabricCore::on_announcement(Rank from, std::shared_ptr<RemoteRegion> region) {
   std::vector<Offer>& offers = states_[from].offers;
   if (offers.size() == kMaxRegions) return "it announced more regions than there can be";
-  if (find_offer(from, region.number) != nullptr) return "it announced a region twice";
-  const std::uint64_t number = region.number;
+  if (find_offer(from, region->number) != nullptr) return "it announced a region twice";
+  const std::uint64_t number = region->number;
   offers.push_back({.there = std::move(region)});
   match(from, number);
   return nullptr;
@@ -148,7 +151,7 @@ FabricCore::Fault FabricCore::on_withdrawal(Rank from, std::uint64_t number) {
   offers.erase(offers.begin() + (offer - offers.data()));
   const bool was_connected = withdrawn.state == Offer::State::connected;
   if (was_connected) disconnect(from, withdrawn.here);
-  backend_->let_go(from, withdrawn.there);
+  backend_->let_go(from, *withdrawn.there);
   if (was_connected)
     emit({.kind = Event::Kind::region_withdrawn,
           .peer = from,
@@ -159,7 +162,7 @@ FabricCore::Fault FabricCore::on_withdrawal(Rank from, std::uint64_t number) {
 
 FabricCore::Offer* FabricCore::find_offer(Rank peer, std::uint64_t number) noexcept {
   for (Offer& offer : states_[peer].offers)
-    if (offer.there.number == number) return &offer;
+    if (offer.there->number == number) return &offer;
   return nullptr;
 }
 
@@ -179,7 +182,7 @@ bool FabricCore::goes_with(const LocalRegion& here, const RemoteRegion& there) n
 void FabricCore::match_soon(RegionId id) {
   for (const PeerState& state : states_)
     for (const Offer& offer : state.offers)
-      if (offer.state == Offer::State::waiting && goes_with(regions_[id.index], offer.there))
+      if (offer.state == Offer::State::waiting && goes_with(regions_[id.index], *offer.there))
         must_match_ = true;
   if (must_match_) must_attend();
 }
@@ -190,7 +193,7 @@ void FabricCore::match_waiting() {
   for (Rank peer = 0; peer < size(); ++peer) {
     std::vector<std::uint64_t> waiting;
     for (const Offer& offer : states_[peer].offers)
-      if (offer.state == Offer::State::waiting) waiting.push_back(offer.there.number);
+      if (offer.state == Offer::State::waiting) waiting.push_back(offer.there->number);
     for (const std::uint64_t number : waiting) match(peer, number);
   }
 }
@@ -199,26 +202,25 @@ void FabricCore::match(Rank peer, std::uint64_t number) {
   if (states_[peer].expelled) return;
   Offer* const offer = find_offer(peer, number);
   if (offer == nullptr || offer->state != Offer::State::waiting) return;
-  const RegionId id = local_region(offer->there);
+  const RegionId id = local_region(*offer->there);
   if (id == RegionId{}) return;
   const RegionSpec& spec = regions_[id.index].spec;
   offer->here = id;
-  if (spec.layout_hash != offer->there.layout_hash) {
+  if (spec.layout_hash != offer->there->layout_hash) {
     offer->state = Offer::State::refused;
-    const std::string text = mismatch(spec, peer, offer->there);
+    const std::string text = mismatch(spec, peer, *offer->there);
     return emit({.kind = Event::Kind::region_refused, .peer = peer, .region = id, .text = text});
   }
   offer->state = Offer::State::connected;
-  backend_->connect(peer, id, offer->there);
-  fabric_.peers_[peer].connected.set(id.index);
+  backend_->connect(peer, id, *offer->there);
+  fabric_.peers_[peer].connect(id);
   const std::string name = spec.name;
   emit({.kind = Event::Kind::region_connected, .peer = peer, .region = id, .text = name});
 }
 
 void FabricCore::disconnect(Rank peer, RegionId id) noexcept {
-  std::bitset<kMaxRegions>& connected = fabric_.peers_[peer].connected;
-  if (!connected[id.index]) return;
-  connected.reset(id.index);
+  if (!fabric_.connected(peer, id)) return;
+  fabric_.peers_[peer].connected[id.index] = false;
   ++fabric_.disconnections_;
   backend_->disconnect(peer, id);
 }

@@ -17,6 +17,7 @@ struct Costs {
   Ticks atomic_half;
   Ticks message_latency;
   Ticks nic_gap;
+  Ticks same_word_gap;  // 0 without native atomics
   Ticks retry_timeout;
   Ticks heartbeat_interval;
   Ticks silence_timeout;

@@ -53,7 +53,7 @@ struct FlightFacts {
   std::uint64_t desired = 0;
   std::uint64_t result = 0;
   Completion* completion = nullptr;
-  std::shared_ptr<const RemoteRegion> announcement = nullptr;
+  std::shared_ptr<RemoteRegion> announcement = nullptr;
 
   Ticks ready = 0;          // when the CPU handed it to the NIC
   Ticks sent = 0;           // when the NIC took it: retries count from here

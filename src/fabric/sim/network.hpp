@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,6 +31,7 @@ struct Path {
   Ticks wire_free = 0;
   Ticks last_arrival = 0;  // nothing arrives before, if placement is ordered
   Ticks receive_free = 0;
+  Ticks word_busy_until = 0;  // an earlier atomic waits for its word, and what follows behind it
 };
 
 /// One direction between two members of a fabric.
@@ -56,6 +60,21 @@ struct Link {
   Budget message_ring;
 };
 
+/// The words of a NIC's memory on which atomics were executed lately.
+class BusyWords {
+ public:
+  /// Returns when the atomic begins: not before `earliest`, nor before its word is free. The word
+  /// is free again `gap` later.
+  [[nodiscard]] Ticks begin(const Flight& atomic, Ticks now, Ticks earliest, Ticks gap);
+
+ private:
+  using Word = std::tuple<EndpointId, std::uint64_t, std::uint64_t>;  // with region and offset
+  static constexpr std::size_t kFirstLimit = 256;
+
+  std::map<Word, Ticks> free_at_;
+  std::size_t limit_ = kFirstLimit;  // with so many words, those that are free are forgotten
+};
+
 struct Nic {
   FlightList outbox;     // posted by the CPU, but not sent
   FlightList responses;  // reads to be answered
@@ -63,6 +82,7 @@ struct Nic {
   Ticks transmit_at = kNever;  // when the transmit occurrence that counts is due
   Ticks receive_free = 0;
   Ticks atomic_free = 0;
+  BusyWords words;  // used if the profile has a gap between atomics on one word
   Ticks died_at = kNever;
   [[nodiscard]] bool dead() const noexcept { return died_at != kNever; }
 };
@@ -200,6 +220,7 @@ class Network {
   [[nodiscard]] Ticks jittered(Ticks latency, const Path& path);
   void capture(Flight& flight);
   void arrive(Flight& flight);
+  [[nodiscard]] Ticks behind_busy_words(const Flight& flight, Ticks begin);
   [[nodiscard]] Ticks way_back(const Flight& flight);
   void acknowledge_early(Flight& flight);
   void acknowledge_later(Flight& flight);

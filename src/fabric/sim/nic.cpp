@@ -153,6 +153,29 @@ void Network::travel(Flight& flight, Ticks latency) {
 
 // --- arriving ------------------------------------------------------------------------------------
 
+Ticks BusyWords::begin(const Flight& atomic, Ticks now, Ticks earliest, Ticks gap) {
+  if (free_at_.size() >= limit_) {
+    std::erase_if(free_at_, [now](const auto& word) { return word.second <= now; });
+    limit_ = std::max(kFirstLimit, 2 * free_at_.size());
+  }
+  Ticks& free = free_at_[{atomic.to, atomic.region, atomic.offset}];
+  const Ticks begin = std::max(earliest, free);
+  free = begin + gap;
+  return begin;
+}
+
+/// When a flight that could begin at that moment does, as its word may be busy; so may be the word
+/// of an earlier atomic, which what follows on its wire waits for. The port is free meanwhile.
+Ticks Network::behind_busy_words(const Flight& flight, Ticks begin) {
+  Path& wire = wire_of(flight).path;
+  Ticks later = ordered_ ? std::max(begin, wire.word_busy_until) : begin;
+  if (flight.is_atomic())
+    later = nic(flight.to).words.begin(flight, now(), later, world_.costs.same_word_gap);
+  if (later > begin)
+    wire.word_busy_until = later + world_.costs.to_last(flight.wire_bytes(), flight.pace) + 1;
+  return later;
+}
+
 /// Waits for the port, at which other flights may be arriving, and for the atomic unit.
 void Network::arrive(Flight& flight) {
   if (unreachable(flight)) return stall(flight);
@@ -172,6 +195,7 @@ void Network::arrive(Flight& flight) {
   const Ticks last_due = begin + costs.to_last(bytes, flight.pace);
   wire.receive_free = std::max(begin + costs.on_wire(bytes, flight.pace), last_due + 1);
   if (last_due <= now()) wire.receive_free = now();
+  if (costs.same_word_gap > 0) begin = behind_busy_words(flight, begin);
   flight.begin = begin;
   if (gated_) acknowledge_early(flight);
   const Ticks first_due = begin + to_first;

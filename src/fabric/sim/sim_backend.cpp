@@ -57,8 +57,7 @@ SimBackend::SimBackend(Simulation& world, Endpoints endpoints, Rank rank, Begins
       rank_(rank),
       members_(static_cast<std::uint32_t>(endpoints.size())),
       endpoints_(std::move(endpoints)),
-      when_(when),
-      memories_(kMaxRegions) {}
+      when_(when) {}
 
 void SimBackend::start() {
   if (when_ == Begins::later)
@@ -94,7 +93,7 @@ void SimBackend::admit(const Admission& admission) {
     endpoints_[admission.first + place] = world_.network.add_endpoint(
         world_.network.roster_of(endpoint_of(rank_)), admission.first + place, nodes[place]);
   for (Memory& memory : memories_)
-    if (memory.block) memory.remotes.resize(members_);
+    if (!memory.remotes.empty()) memory.remotes.resize(members_);
 }
 
 bool SimBackend::awaits(EndpointId newcomer) const noexcept {
@@ -141,11 +140,12 @@ bool SimBackend::take(Budget& budget, std::uint64_t amount, std::uint64_t capaci
 
 Refusal SimBackend::check(const Operation& operation) const noexcept {
   if (operation.peer >= members_) return Refusal::unknown_peer;
-  if (operation.region.index >= kMaxRegions || !memories_[operation.region.index].block)
+  if (operation.region.index >= memories_.size() || !memories_[operation.region.index].block)
     return Refusal::unknown_region;
   if (!core().linked(operation.peer) || link_to(operation.peer).closed) return Refusal::none;
-  const Remote& remote = memories_[operation.region.index].remotes[operation.peer];
-  if (remote.number == 0) return Refusal::not_connected;
+  const std::vector<Remote>& remotes = memories_[operation.region.index].remotes;
+  if (remotes.empty() || remotes[operation.peer].number == 0) return Refusal::not_connected;
+  const Remote& remote = remotes[operation.peer];
   const std::size_t there = remote.bytes;
   const std::size_t bytes = extent_of(operation);
   if (operation.offset > there || bytes > there - operation.offset) return Refusal::out_of_bounds;

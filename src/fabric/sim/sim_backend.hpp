@@ -103,7 +103,8 @@ class SimBackend final : public FabricBackend {
   struct Memory {
     std::unique_ptr<std::byte, Free> block;
     std::span<std::byte> bytes;
-    std::vector<Remote> remotes;  // by rank
+    std::vector<Remote> remotes;              // by rank
+    std::shared_ptr<RemoteRegion> announced;  // which all peers that are told of it share
   };
   struct Finished {
     Completion* completion;  // null: the caller forgot it
@@ -128,7 +129,7 @@ class SimBackend final : public FabricBackend {
   [[nodiscard]] Link& link_to(Rank peer) const;
   [[nodiscard]] Link& link_from(Rank peer) const;
   void poll_soon();
-  void send_control(Rank peer, FlightKind kind, RemoteRegion what);
+  void send_control(Rank peer, FlightKind kind, const std::shared_ptr<RemoteRegion>& what);
   [[nodiscard]] Refusal check(const Operation& operation) const noexcept;
   [[nodiscard]] bool take(Budget& budget, std::uint64_t amount, std::uint64_t capacity) noexcept;
   void start(const Operation& operation) noexcept;
@@ -149,7 +150,7 @@ class SimBackend final : public FabricBackend {
   std::uint32_t members_;
   Endpoints endpoints_;  // by rank
   Begins when_;
-  std::vector<Memory> memories_;  // by region
+  std::vector<Memory> memories_;  // by region, as far as one was ever mapped
   FlightList inbox_;
   Ring<Finished> finished_;
   std::vector<Failure> failures_;

@@ -116,6 +116,11 @@ void World::run_for(std::uint64_t ns) {
   impl_->simulation.catch_up(moment(impl_->simulation.timeline.now, ns));
 }
 
+void World::end() {
+  impl_->check_idle();
+  for (const auto& node : impl_->simulation.nodes) node->cpu.stop();
+}
+
 // --- faults --------------------------------------------------------------------------------------
 
 void World::crash(Rank node) {
