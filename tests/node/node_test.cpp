@@ -172,6 +172,23 @@ TEST(Node, MembersMeetOverTcp) {
   EXPECT_EQ(c.name(), "c");
 }
 
+struct RowOfCells {
+  Cell<int> step;
+};
+
+/// Before the node's thread has come to the view, or after it.
+TEST(Node, MakesOneTableForAView) {
+  for (int round = 1; round <= 20; ++round) {
+    Node node = Node::join(node_options(test::fresh_group(), 1));
+    auto table = node.table<RowOfCells>("rows");
+    for (int step = 1; step <= 20; ++step) {
+      table.update([&](RowOfCells& mine) { mine.step = step; }, &RowOfCells::step);
+      ASSERT_TRUE(table.until(all(&RowOfCells::step) >= step).result().has_value());
+    }
+    EXPECT_EQ(node.why_ended(), "");
+  }
+}
+
 TEST(Node, AMemberThatLeavesLetsTheOthersGoOn) {
   std::vector<Node> nodes = found(test::fresh_group(), 3);
   nodes[1].leave();
