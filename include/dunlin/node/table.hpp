@@ -112,7 +112,9 @@ class TableHandle {
       auto next = std::make_unique<Table<Row>>(
           engine_.fabric(),
           TableOptions{.name = name_, .members = view.ranks, .generation = view.number});
-      if (table_) {
+      if constexpr (Table<Row>::kOfPlainMembers) {
+        if (table_) next->mine() = table_->mine();
+      } else if (table_) {
         const Snapshot<Row> before = table_->snapshot();
         std::memcpy(static_cast<void*>(&next->mine()), &before[table_->my_row()], sizeof(Row));
       }
