@@ -10,6 +10,7 @@
 #include "bench/fabric/experiments.hpp"
 #include "bench/multicast/bare_stream.hpp"
 #include "bench/multicast/experiments.hpp"
+#include "bench/node/experiments.hpp"
 #include "bench/routing/experiments.hpp"
 #include "bench/segment/experiments.hpp"
 #include "bench/store/experiments.hpp"
@@ -111,6 +112,11 @@ const std::vector<Suite>& suites() {
                                        store_skew_and_reads(), store_clients(), store_ycsb(),
                                        store_latency(), simulated_store());
            }},
+      {.name = "node",
+       .description =
+           "Node: sends of several threads, gets and calls that are handed over, beside a "
+           "thread that polls by itself",
+       .experiments = [] { return joined<Experiment>(node_sends(), node_gets()); }},
       {.name = "routing",
        .description =
            "The routing application on hub-and-ring networks: time to the last install, to "

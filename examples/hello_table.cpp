@@ -5,42 +5,34 @@
 
 #include <iostream>
 
-#include <dunlin/join.hpp>
-#include <dunlin/run.hpp>
-#include <dunlin/table.hpp>
+#include <dunlin/node.hpp>
 
 namespace {
 
 struct Row {  // one per node; a node writes only its own
-  dunlin::Cell<int> step;
-  dunlin::Cell<double> load;
+  int step;
+  double load;
 };
-
-constexpr std::uint32_t kTimeoutMs = 10'000;
 
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::join({.group = "hello_table", .members = 2});
-  dunlin::Table<Row> table(fabric);
+  dunlin::Node node = dunlin::Node::join({.group = "hello_table", .members = 2});
+  auto table = node.table<Row>("hello");
 
-  bool all_here = false;
-  table.when(dunlin::all(&Row::step) >= 1).once([&](auto& t) {
-    for (std::size_t i = 0; i < t.size(); ++i) {
-      std::cout << "node " << t.my_row() << " sees load " << t[i].load << " at node " << i << '\n';
-    }
-    all_here = true;
-  });
+  table.update(
+      [&](Row& mine) {
+        mine.load = 0.25 * (node.rank() + 1);
+        mine.step = 1;
+      },
+      &Row::load, &Row::step);  // first the data, then what announces it
+  table.until(dunlin::all(&Row::step) >= 1).get();
+  for (const Row& row : table.snapshot())
+    std::cout << "node " << node.rank() << " sees a load of " << row.load << '\n';
 
-  table.mine().load = 0.25 * (fabric->rank() + 1);
-  table.mine().step = 1;
-  table.push(&Row::load, &Row::step);  // first the data, then what announces it
-
-  // Settled: a node that leaves earlier may leave a slower one without the last push.
-  return dunlin::run_until(
-             table, [&] { return all_here && table.settled(); }, kTimeoutMs)
-             ? 0
-             : 1;
+  // A member that leaves takes its row along, so each stays until the other has looked.
+  table.update([](Row& mine) { mine.step = 2; }, &Row::step);
+  table.until(dunlin::all(&Row::step) >= 2).get();
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

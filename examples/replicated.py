@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the programs of the tutorial: founders, one that is killed, one that comes later.
 
-usage: replicated.py counter|map PROGRAM
+usage: replicated.py map|poll_driven_counter|poll_driven_map PROGRAM
 """
 import os
 import subprocess
@@ -59,6 +59,30 @@ def replace_one(program, group, members):
     demand(demand_same(members, 1), ["view 3: b, c, d; with d"])
 
 
+def check_map_of_nodes(program):
+    """Members that found the group in any order, and are named by its rank."""
+    group = f"tutorial-{os.getpid()}"
+    members = [Member(program, group) for _ in FOUNDERS]
+    views = [member.read()[0] for member in members]
+    demand(views, ["view 1: 0, 1, 2"] * len(members))
+    for number, member in enumerate(members, 1):
+        member.type(f"put own{number} some words")
+        demand(member.read(), ["some words"])
+    members[-1].type("put common last")
+    demand(members[-1].read(), ["last"])
+    members.pop(0).kill()
+    late = Member(program, group)
+    demand(late.read()[0].startswith("view 3: "), True)
+    members.append(late)
+    for command, answer in [("peek common", "last"), ("peek own1", "some words"), ("erase own1", "(erased)"),
+                            ("peek own1", "(nothing)")]:
+        late.type(command)
+        demand(late.read(), [answer])
+    members[0].type("erase own1")
+    demand(members[0].read(), ["(nothing)"])
+    return members
+
+
 def check_counter(program):
     group, members = found(program)
     for number, member in enumerate(members, 1):
@@ -89,7 +113,8 @@ def check_map(program):
 
 def main():
     which, program = sys.argv[1:]
-    members = {"counter": check_counter, "map": check_map}[which](program)
+    checks = {"map": check_map_of_nodes, "poll_driven_counter": check_counter, "poll_driven_map": check_map}
+    members = checks[which](program)
     for member in members:
         demand(member.leave(), 0)
 

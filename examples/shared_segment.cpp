@@ -3,13 +3,10 @@
 //
 //     ./shared_segment & ./shared_segment
 
-#include <array>
 #include <cstdint>
 #include <iostream>
-#include <string>
 
-#include <dunlin/join.hpp>
-#include <dunlin/segment.hpp>
+#include <dunlin/node.hpp>
 
 namespace {
 
@@ -17,63 +14,45 @@ struct Load {
   std::uint64_t requests_per_second;
   std::uint64_t busy_percent;
 };
-
-/// The key of the segment, once somebody has allocated it.
-dunlin::Key find(dunlin::SegmentSpace& space) {
-  for (;;) {
-    auto search = space.find("load/web");
-    const dunlin::Outcome found = search.outcome();
-    if (found.ok()) return found.key;
-    if (found.status != dunlin::remote::Status::unknown) throw dunlin::Error(search.describe());
-  }
-}
-
-void observed(dunlin::SegmentSpace& space) {
-  auto allocation = space.allocate({.bytes = sizeof(Load),
-                                    .coherence = dunlin::Coherence::version,
-                                    .placement = dunlin::Placement::here(),
-                                    .name = "load/web"});
-  const dunlin::Outcome made = allocation.outcome();
-  if (!made.ok()) throw dunlin::Error(allocation.describe());
-  for (std::uint64_t second = 1; second <= 3; ++second) {
-    Load load{.requests_per_second = 1000 * second, .busy_percent = 20 * second};
-    auto put = space.put(made.key, dunlin::bytes_of(load));
-    if (!put.outcome().ok()) throw dunlin::Error(put.describe());
-  }
-}
-
-void observer(dunlin::SegmentSpace& space) {
-  const dunlin::Key key = find(space);
-  Load load{};
-  std::uint64_t version = 0;
-  while (version < 3) {
-    auto get = space.get_if_changed(key, dunlin::bytes_of(load), version);
-    const dunlin::Outcome got = get.outcome();
-    if (!got.ok()) throw dunlin::Error(get.describe());
-    if (got.unchanged) continue;
-    version = got.version;
-    std::cout << "version " << version << ": " << load.requests_per_second << " requests/s, "
-              << load.busy_percent << " % busy\n";
-  }
-}
+struct Row {
+  int step;
+};
 
 }  // namespace
 
 int main() try {
-  const auto fabric = dunlin::join({.group = "example-shared-segment", .members = 2});
-  dunlin::SegmentSpace space(*fabric, {.pool_bytes = 1 << 16});
-  fabric->rank() == 0 ? observed(space) : observer(space);
-
-  // The member that holds the segment stays until the other has seen it.
-  const dunlin::Rank other = 1 - fabric->rank();
-  std::uint64_t done = 1;
-  const std::array<std::string, 2> names{"done/0", "done/1"};
-  static_cast<void>(
-      space.allocate({.bytes = sizeof done, .name = names[fabric->rank()]}).outcome());
-  while (!space.find(names[other]).outcome().ok()) {
-    if (space.progress().stopped()) break;
+  dunlin::Node node = dunlin::Node::join({.group = "example-shared-segment", .members = 2});
+  dunlin::SegmentsHandle segments = node.segments("space", {.pool_bytes = 1 << 16});
+  auto steps = node.table<Row>("steps");
+  const auto meet = [&](int step) {
+    steps.update([&](Row& mine) { mine.step = step; }, &Row::step);
+    steps.until(dunlin::all(&Row::step) >= step).get();
+  };
+  Load load{};
+  if (node.rank() == 0) {
+    const dunlin::Key key = segments
+                                .allocate({.bytes = sizeof load,
+                                           .coherence = dunlin::Coherence::version,
+                                           .placement = dunlin::Placement::here(),
+                                           .name = "load/web"})
+                                .get();
+    meet(1);
+    for (std::uint64_t second = 1; second <= 3; ++second) {
+      load = {.requests_per_second = 1000 * second, .busy_percent = 20 * second};
+      segments.put(key, dunlin::bytes_of(load)).get();
+    }
+  } else {
+    meet(1);
+    const dunlin::Key key = segments.find("load/web").get();
+    for (std::uint64_t seen = 0; seen < 3;) {
+      const std::uint64_t version = segments.get(key, dunlin::bytes_of(load)).get();
+      if (version == seen) continue;
+      seen = version;
+      std::cout << "version " << version << ": " << load.requests_per_second << " requests/s, "
+                << load.busy_percent << " % busy\n";
+    }
   }
-  return 0;
+  meet(2);  // the member that holds the segment stays until the other has seen it
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';
   return 1;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <span>
@@ -17,6 +16,7 @@
 
 #include <dunlin/table/core.hpp>
 #include <dunlin/table/expression.hpp>
+#include <dunlin/table/snapshot.hpp>
 
 /// The shared state table: one row a node. A node writes only its own row and publishes it with
 /// push(); it reads all rows from its own memory, and reacts to them with predicates and triggers.
@@ -25,7 +25,7 @@
 ///     struct Row {
 ///       dunlin::Cell<int> step;
 ///       dunlin::Cell<double> cpu_load;
-///     };
+///     };                              // or, of plain members: int step; double cpu_load;
 ///
 ///     auto fabric = dunlin::join({.group = "rack7", .members = 4});
 ///     dunlin::Table<Row> table(fabric);
@@ -41,15 +41,23 @@
 /// docs/formats/row.md the layout of a row in memory.
 namespace dunlin {
 
-template <class Row>
-class Snapshot;
+/// Names one entry of a column of several entries, to be pushed alone:
+/// table.push(dunlin::entry(&Row::costs, 3)).
 template <class Row, class M>
-struct EntrySelector;
+struct EntrySelector {
+  M Row::*column;
+  std::size_t index;
+};
 
 template <class Row>
 class Table {
+  using Stored = detail::StoredRow<Row>;
+  struct Nothing {};
+
  public:
   using row_type = Row;
+  /// Whether the row is a struct of plain members (TAB-T6).
+  static constexpr bool kOfPlainMembers = !std::is_same_v<Stored, Row>;
 
   /// A Handle refers to a registered predicate, also after the predicate is gone. Must not outlive
   /// its table.
@@ -139,7 +147,7 @@ class Table {
   /// nodes have made their parts, their rows show initial values; then they receive our row.
   explicit Table(Fabric& fabric, TableOptions options = {})
       : core_(
-            fabric, layout_of<Row>(), [](std::byte* at) { new (at) Row(); }, std::move(options)) {}
+            fabric, layout_of<Row>(), [](std::byte* at) { make_row(at); }, std::move(options)) {}
   explicit Table(const std::unique_ptr<Fabric>& fabric, TableOptions options = {})
       : Table(*fabric, std::move(options)) {}
   template <std::same_as<std::unique_ptr<Fabric>> Temporary>
@@ -154,17 +162,43 @@ class Table {
   // --- rows --------------------------------------------------------------------------------------
   [[nodiscard]] std::size_t size() const noexcept { return core_.size(); }
   [[nodiscard]] std::size_t my_row() const noexcept { return core_.my_row(); }
-  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept {
-    return *std::launder(reinterpret_cast<const Row*>(core_.row(i)));
+  /// Row i. Of plain members: a copy, each entry whole, the entries in reverse order of
+  /// declaration.
+  [[nodiscard]] std::conditional_t<kOfPlainMembers, const Row, const Row&> operator[](
+      std::size_t i) const noexcept {
+    if constexpr (kOfPlainMembers)
+      return stored(i).load();
+    else
+      return stored(i);
   }
-  /// The rows' memory, one after the other, for expressions; null once any row is frozen.
-  [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return core_.unfrozen_rows(); }
-  [[nodiscard]] static const Row* row_at(const std::byte* rows, std::size_t i) noexcept {
-    constexpr std::size_t kStride = round_up(sizeof(Row), kCacheLineBytes);
-    return std::launder(reinterpret_cast<const Row*>(rows + i * kStride));
+  /// The value of a column at row i: one load if it has one entry of up to 8 bytes.
+  template <class M>
+  [[nodiscard]] auto get(std::size_t i, M Row::*column) const noexcept {
+    return detail::load_value(detail::cell_of(stored(i), column));
   }
-  [[nodiscard]] Row& mine() noexcept { return *std::launder(reinterpret_cast<Row*>(core_.mine())); }
-  [[nodiscard]] const Row& mine() const noexcept { return (*this)[my_row()]; }
+  /// The value of one entry of a column: get(i, dunlin::entry(&Row::costs, 3)).
+  template <class M>
+  [[nodiscard]] auto get(std::size_t i, EntrySelector<Row, M> selected) const noexcept {
+    using Cells = detail::StoredAs<M>;
+    static_assert(detail::MemberTraits<Cells>::kKind != ColumnKind::list,
+                  "dunlin: a value of a list has an index: table[i].list.at(index)");
+    return detail::load_value(
+        detail::entry_of(detail::cell_of(stored(i), selected.column), selected.index));
+  }
+  /// The own row, which this node alone writes. Of plain members: a copy in private memory, of
+  /// which nobody, not even a predicate here, sees anything but by push() (TAB-T6).
+  [[nodiscard]] Row& mine() noexcept {
+    if constexpr (kOfPlainMembers)
+      return draft_;
+    else
+      return own_row();
+  }
+  [[nodiscard]] const Row& mine() const noexcept {
+    if constexpr (kOfPlainMembers)
+      return draft_;
+    else
+      return stored(my_row());
+  }
   /// False once the row is frozen, because its node failed or gave up the table.
   [[nodiscard]] bool alive(std::size_t i) const noexcept { return core_.alive(i); }
   [[nodiscard]] RowState state(std::size_t i) const noexcept { return core_.state(i); }
@@ -174,9 +208,13 @@ class Table {
   /// earlier may leave other nodes without its last push.
   [[nodiscard]] bool settled() const noexcept { return core_.settled(); }
   [[nodiscard]] Snapshot<Row> snapshot() const {
-    Snapshot<Row> copy(size());
+    Snapshot<Row> copy(size(), my_row());
     for (std::size_t i = 0; i < size(); ++i) {
-      core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.rows_[i].row));
+      copy.rows_[i].alive = alive(i);
+      if constexpr (kOfPlainMembers)
+        copy.rows_[i].row = stored(i).load();
+      else
+        core_.copy_row(i, reinterpret_cast<std::byte*>(&copy.rows_[i].row));
     }
     return copy;
   }
@@ -188,6 +226,7 @@ class Table {
   requires(!std::is_same_v<Completion, std::remove_cvref_t<Columns>> && ...) Pushed
       push(Columns... columns)
   noexcept {
+    publish(columns...);
     if constexpr (sizeof...(columns) == 0) {
       return core_.push(core_.whole_row());
     } else {
@@ -199,6 +238,7 @@ class Table {
   /// the push was sent to.
   template <class... Columns>
   Pushed push(Completion& completion, Columns... columns) noexcept {
+    publish(columns...);
     if constexpr (sizeof...(columns) == 0) {
       return core_.push(core_.whole_row(), &completion);
     } else {
@@ -246,6 +286,16 @@ class Table {
     }
     return nullptr;
   }
+  /// A row as it is in memory: of cells, for expressions.
+  [[nodiscard]] const Stored& stored(std::size_t i) const noexcept {
+    return *std::launder(reinterpret_cast<const Stored*>(core_.row(i)));
+  }
+  /// The rows' memory, one after the other, for expressions; null once any row is frozen.
+  [[nodiscard]] const std::byte* unfrozen_rows() const noexcept { return core_.unfrozen_rows(); }
+  [[nodiscard]] static const Stored* row_at(const std::byte* rows, std::size_t i) noexcept {
+    constexpr std::size_t kStride = round_up(sizeof(Stored), kCacheLineBytes);
+    return std::launder(reinterpret_cast<const Stored*>(rows + i * kStride));
+  }
 
  private:
   template <class Trigger>
@@ -280,10 +330,46 @@ class Table {
     std::tuple<Triggers...> first;
   };
 
+  static void make_row(std::byte* at) {
+    if constexpr (kOfPlainMembers)
+      new (at) Stored(Row());
+    else
+      new (at) Row();
+  }
+  [[nodiscard]] Stored& own_row() noexcept {
+    return *std::launder(reinterpret_cast<Stored*>(core_.mine()));
+  }
+
+  /// Before a push of plain members: copies them to the own row in the order given.
+  template <class... Columns>
+  void publish(Columns... columns) noexcept {
+    if constexpr (kOfPlainMembers) {
+      if constexpr (sizeof...(columns) == 0)
+        own_row().store(draft_);
+      else
+        (publish_one(columns), ...);
+    }
+  }
   template <class M>
-  [[nodiscard]] std::size_t offset_of(M Row::*member) const noexcept {
-    return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&(mine().*member)) -
-                                    reinterpret_cast<const std::byte*>(&mine()));
+  void publish_one(M Row::*member) noexcept {
+    detail::store_value(own_row().at(member), draft_.*member);
+  }
+  template <class M>
+  void publish_one(EntrySelector<Row, M> selected) noexcept {
+    detail::store_value(detail::entry_of(own_row().at(selected.column), selected.index),
+                        detail::entry_of(draft_.*(selected.column), selected.index));
+  }
+  template <class OtherColumn>
+  void publish_one(OtherColumn) noexcept {}  // item() refuses it
+
+  /// Where a column begins, from the beginning of a row in memory.
+  template <class M>
+  [[nodiscard]] static std::size_t offset_of(M Row::*member) noexcept {
+    const std::size_t offset = detail::member_offset(member);
+    if constexpr (kOfPlainMembers)
+      return detail::PlainPlaces<detail::MembersOf<Row>>::cell_at(offset);
+    else
+      return offset;
   }
   template <class M, class OtherRow>
   [[nodiscard]] PushItem item(M OtherRow::*) const noexcept {
@@ -293,25 +379,35 @@ class Table {
   }
   template <class M>
   [[nodiscard]] PushItem item(M Row::*member) const noexcept {
-    if constexpr (detail::MemberTraits<M>::kKind == ColumnKind::word) {
-      return {static_cast<std::uint32_t>(offset_of(member)), sizeof(M)};
+    using Cells = detail::StoredAs<M>;
+    if constexpr (detail::MemberTraits<Cells>::kKind == ColumnKind::word) {
+      return {static_cast<std::uint32_t>(offset_of(member)), sizeof(Cells)};
     } else {
-      return core_.item(offset_of(member), sizeof(M), detail::MemberTraits<M>::kKind);
+      return core_.item(offset_of(member), sizeof(Cells), detail::MemberTraits<Cells>::kKind);
     }
   }
   template <class M>
   [[nodiscard]] PushItem item(EntrySelector<Row, M> selected) const noexcept {
-    using Traits = detail::MemberTraits<M>;
+    using Cells = detail::StoredAs<M>;
+    using Traits = detail::MemberTraits<Cells>;
     static_assert(
-        Traits::kKind == ColumnKind::word,
-        "dunlin: single entries can be pushed of columns whose entries have up to 8 bytes");
-    return {static_cast<std::uint32_t>(offset_of(selected.column) +
-                                       selected.index * Traits::kStrideBytes),
-            static_cast<std::uint32_t>(Traits::kStrideBytes)};
+        Traits::kKind != ColumnKind::list,
+        "dunlin: a single value of a list cannot be pushed: a push sends what was appended.");
+    if constexpr (Traits::kKind == ColumnKind::word) {
+      return {static_cast<std::uint32_t>(offset_of(selected.column) +
+                                         selected.index * Traits::kStrideBytes),
+              static_cast<std::uint32_t>(Traits::kStrideBytes)};
+    } else {
+      PushItem one = core_.item(offset_of(selected.column), sizeof(Cells), Traits::kKind);
+      one.offset += static_cast<std::uint32_t>(selected.index * Traits::kStrideBytes);
+      one.bytes = static_cast<std::uint32_t>(Traits::kStrideBytes);
+      return one;
+    }
   }
   template <class... Columns>
   Pushed push_items(const std::vector<std::uint32_t>& rows, Completion* completion,
                     Columns... columns) noexcept {
+    publish(columns...);
     if constexpr (sizeof...(columns) == 0) {
       return core_.push_to(rows, core_.whole_row(), completion);
     } else {
@@ -366,59 +462,13 @@ class Table {
   }
 
   TableCore core_;
+  [[no_unique_address]] std::conditional_t<kOfPlainMembers, Row, Nothing> draft_{};
 };
 
-/// A constant copy of a table's rows; each entry is consistent, as it was at some moment of the
-/// copying.
-template <class Row>
-class Snapshot {
-  struct alignas(kCacheLineBytes) AlignedRow {  // rows are copied by the word
-    Row row;
-  };
-
- public:
-  class Iterator {
-   public:
-    using value_type = Row;
-    using difference_type = std::ptrdiff_t;
-    using reference = const Row&;
-    using pointer = const Row*;
-    using iterator_category = std::forward_iterator_tag;
-
-    Iterator() = default;
-    explicit Iterator(const AlignedRow* at) noexcept : at_(at) {}
-    reference operator*() const noexcept { return at_->row; }
-    pointer operator->() const noexcept { return &at_->row; }
-    Iterator& operator++() noexcept { return ++at_, *this; }
-    Iterator operator++(int) noexcept { return Iterator(at_++); }
-    friend bool operator==(Iterator, Iterator) = default;
-
-   private:
-    const AlignedRow* at_ = nullptr;
-  };
-
-  [[nodiscard]] const Row& operator[](std::size_t i) const noexcept { return rows_[i].row; }
-  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
-  [[nodiscard]] Iterator begin() const noexcept { return Iterator(rows_.data()); }
-  [[nodiscard]] Iterator end() const noexcept { return Iterator(rows_.data() + size()); }
-
- private:
-  friend class Table<Row>;
-  explicit Snapshot(std::size_t rows) : rows_(rows) {}
-  std::vector<AlignedRow> rows_;
-};
-
-/// Names one entry of a column of several entries, to be pushed alone:
-/// table.push(dunlin::entry(&Row::costs, 3)).
-template <class Row, class M>
-struct EntrySelector {
-  M Row::*column;
-  std::size_t index;
-};
 /// Throws Error for an entry that the column does not have.
 template <class Row, class M>
 [[nodiscard]] EntrySelector<Row, M> entry(M Row::*column, std::size_t index) {
-  constexpr std::size_t kCount = detail::MemberTraits<M>::kCount;
+  constexpr std::size_t kCount = detail::MemberTraits<detail::StoredAs<M>>::kCount;
   if (index >= kCount) {
     throw Error("dunlin::entry: there is no entry " + std::to_string(index) +
                 "; the column has entries 0 to " + std::to_string(kCount - 1));

@@ -202,17 +202,21 @@ void TableCore::catch_up(std::uint32_t row) noexcept {
   if (item.column == PushItem::kWords) [[likely]] {
     batch.add(peer, item.offset, item.bytes);
   } else if (layout_.columns[item.column].kind == ColumnKind::stamped) {
-    stage_stamped(batch, peer, item.column);
+    stage_stamped(batch, peer, item);
   } else {
     stage_list(batch, peer, item.column);
   }
 }
 
-void TableCore::stage_stamped(Batch& batch, Peer peer, std::uint32_t column) noexcept {
-  const Column& c = layout_.columns[column];
+void TableCore::stage_stamped(Batch& batch, Peer peer, const PushItem& item) noexcept {
+  const Column& c = layout_.columns[item.column];
+  const bool all = item.bytes == c.bytes;
+  const std::size_t first = all ? 0 : (item.offset - c.offset) / c.stride_bytes;
+  const std::size_t end = all ? c.count : first + 1;
+  DUNLIN_ASSERT(end <= c.count, "TAB-T1: a node pushes entries that its row has");
   const std::size_t slot_bytes = c.stride_bytes / 2;
-  std::uint8_t* newest = &newest_sent_[peer.row * stamped_entries_ + first_stamped_[column]];
-  for (std::size_t i = 0; i < c.count; ++i) {
+  std::uint8_t* newest = &newest_sent_[peer.row * stamped_entries_ + first_stamped_[item.column]];
+  for (std::size_t i = first; i < end; ++i) {
     const std::size_t entry = c.offset + i * c.stride_bytes;
     const std::size_t from = entry + row_copy::newer_slot(own_ + entry, slot_bytes) * slot_bytes;
     const unsigned older = 1U - newest[i];

@@ -132,7 +132,7 @@ TEST(Suite, IsNamedBesideTheOthersIfTheOneThatIsAskedForIsNotThere) {
             app::Status::bad_input);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dunlin: there is no command \"bogus\"; there are fabric, table, multicast, topic, "
-            "segment, container, store, routing\n");
+            "segment, container, store, node, routing\n");
 }
 
 TEST(Suite, SaysThatANetworkHasNoFigure) {

@@ -172,6 +172,38 @@ TEST(Node, MembersMeetOverTcp) {
   EXPECT_EQ(c.name(), "c");
 }
 
+struct PlainRow {
+  int step;
+  double load;
+};
+
+/// Before the node's thread has come to the view, or after it.
+TEST(Node, MakesOneTableForAView) {
+  for (int round = 1; round <= 20; ++round) {
+    Node node = Node::join(node_options(test::fresh_group(), 1));
+    auto table = node.table<PlainRow>("rows");
+    for (int step = 1; step <= 20; ++step) {
+      table.update([&](PlainRow& mine) { mine.step = step; }, &PlainRow::step);
+      ASSERT_TRUE(table.until(all(&PlainRow::step) >= step).result().has_value());
+    }
+    EXPECT_EQ(node.why_ended(), "");
+  }
+}
+
+TEST(Node, CarriesPlainMembersIntoTheNextView) {
+  const std::string group = test::fresh_group();
+  std::vector<Node> nodes = found(group, 2);
+  auto first = nodes[0].table<PlainRow>("rows");
+  auto second = nodes[1].table<PlainRow>("rows");
+  first.update([](PlainRow& mine) { mine = {.step = 3, .load = 0.5}; });
+  second.update([](PlainRow& mine) { mine.step = 4; });
+  Node late = Node::join(node_options(group, 2));
+  auto third = late.table<PlainRow>("rows");
+  third.update([](PlainRow& mine) { mine.step = 5; });
+  third.until(sum(&PlainRow::step) == 12).get();
+  EXPECT_EQ(third.snapshot()[first.my_row()].load, 0.5);
+}
+
 TEST(Node, AMemberThatLeavesLetsTheOthersGoOn) {
   std::vector<Node> nodes = found(test::fresh_group(), 3);
   nodes[1].leave();

@@ -19,9 +19,7 @@ class Rows {
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
   [[nodiscard]] std::size_t my_row() const { return my_row_; }
   [[nodiscard]] bool alive(std::size_t i) const { return dead_[i] == 0; }
-  [[nodiscard]] const Row& operator[](std::size_t i) const { return rows_[i]; }
-  [[nodiscard]] const std::byte* unfrozen_rows() const { return nullptr; }
-  [[nodiscard]] static const Row* row_at(const std::byte*, std::size_t) { return nullptr; }
+  [[nodiscard]] const Row& stored(std::size_t i) const { return rows_[i]; }
 
   Row& at(std::size_t i) { return rows_.at(i); }
   void kill(std::size_t i) { dead_.at(i) = 1; }

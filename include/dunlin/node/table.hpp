@@ -107,10 +107,14 @@ class TableHandle {
     void make() {
       const View& view = engine_.group().view();
       if (std::ranges::find(view.ranks, engine_.fabric().rank()) == view.ranks.end()) return;
+      // Another thread may have made the view's table before the node's thread came to the view.
+      if (table_ && table_->core().options().generation == view.number) return;
       auto next = std::make_unique<Table<Row>>(
           engine_.fabric(),
           TableOptions{.name = name_, .members = view.ranks, .generation = view.number});
-      if (table_) {
+      if constexpr (Table<Row>::kOfPlainMembers) {
+        if (table_) next->mine() = table_->mine();
+      } else if (table_) {
         const Snapshot<Row> before = table_->snapshot();
         std::memcpy(static_cast<void*>(&next->mine()), &before[table_->my_row()], sizeof(Row));
       }

@@ -29,7 +29,7 @@ struct OnRows {
   OnRows(Condition<Op, Row, M, V> c, RowSet r) : condition(std::move(c)), rows(std::move(r)) {}
   template <class Table>
   std::size_t entries(const Table& table) const {
-    return rows.size(table) * MemberTraits<M>::kCount + condition.value.entries(table);
+    return rows.size(table) * MemberTraits<StoredAs<M>>::kCount + condition.value.entries(table);
   }
 
  protected:
@@ -46,8 +46,8 @@ struct Every : BooleanTag, OnRows<Op, Row, M, V> {
   template <class Table>
   [[gnu::always_inline]] bool operator()(const Table& table) const {
     const auto& against = this->condition.value.value(table);
-    return this->rows.every(table, [&](const Row& row) {
-      return every_entry_is<Op>(row.*(this->condition.member), against);
+    return this->rows.every(table, [&](const auto& row) {
+      return every_entry_is<Op>(cell_of(row, this->condition.member), against);
     });
   }
   template <class Table>
@@ -62,8 +62,8 @@ struct Some : BooleanTag, OnRows<Op, Row, M, V> {
   template <class Table>
   [[gnu::always_inline]] bool operator()(const Table& table) const {
     const auto& against = this->condition.value.value(table);
-    return !this->rows.every(table, [&](const Row& row) {
-      return every_entry_is<Negated<Op>>(row.*(this->condition.member), against);
+    return !this->rows.every(table, [&](const auto& row) {
+      return every_entry_is<Negated<Op>>(cell_of(row, this->condition.member), against);
     });
   }
   template <class Table>
@@ -80,8 +80,8 @@ struct Count : ValueTag, OnRows<Op, Row, M, V> {
   std::size_t value(const Table& table) const {
     const auto& against = this->condition.value.value(table);
     std::size_t count = 0;
-    this->rows.every(table, [&](const Row& row) {
-      count += every_entry(row.*(this->condition.member),
+    this->rows.every(table, [&](const auto& row) {
+      count += every_entry(cell_of(row, this->condition.member),
                            [&](const auto& e) { return Op{}(e, against); });
       return true;
     });

@@ -27,6 +27,8 @@
 ///      declaration, each after the one before it: declare data before the guard that announces it.
 ///  TAB-T4  A failed node's row is frozen: it moves to private memory, where nothing can write it.
 ///  TAB-T5  Tables whose layout, members or refresh mode differ never exchange a byte.
+///  TAB-T6  A row of plain members is cells in the table's memory. Plain members are in private
+///      memory of the thread that uses the table, and a push alone stores them in the own row.
 namespace dunlin {
 
 enum class Refresh : std::uint8_t {
@@ -60,7 +62,7 @@ enum class RowState : std::uint8_t {
 };
 [[nodiscard]] std::string_view describe(RowState state) noexcept;
 
-/// A part of a row to publish: a run of words, or a whole stamped or list column.
+/// A part of a row to publish: a run of words, a stamped column or one entry of it, or a list.
 struct PushItem {
   static constexpr std::uint32_t kWords = UINT32_MAX;
   std::uint32_t offset;
@@ -193,7 +195,7 @@ class TableCore {
   // These are in push.cpp.
   void catch_up(std::uint32_t row) noexcept;
   void stage(Batch& batch, Peer peer, const PushItem& item) noexcept;
-  void stage_stamped(Batch& batch, Peer peer, std::uint32_t column) noexcept;
+  void stage_stamped(Batch& batch, Peer peer, const PushItem& item) noexcept;
   void stage_list(Batch& batch, Peer peer, std::uint32_t column) noexcept;
 
   Fabric& fabric_;

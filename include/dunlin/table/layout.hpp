@@ -12,6 +12,8 @@
 
 #include <dunlin/table/cell.hpp>
 #include <dunlin/table/entry_type.hpp>
+#include <dunlin/table/member.hpp>
+#include <dunlin/table/plain_row.hpp>
 #include <dunlin/table/reflect.hpp>
 #include <dunlin/table/value_fields.hpp>
 
@@ -19,12 +21,6 @@
 /// of the table, `dunlin top` and other languages know rows only by their layout;
 /// `layout_of<Row>()` derives it from a struct. Layouts are values; any thread may use its own.
 namespace dunlin {
-
-enum class ColumnKind : std::uint8_t {
-  word,     // entries of up to 8 bytes, each one aligned word
-  stamped,  // larger entries: two slots of stamped lines each
-  list      // a List
-};
 
 struct Column {
   std::string name;
@@ -56,49 +52,12 @@ struct Layout {
 
 namespace detail {
 
-template <class T>
-struct TextSize : std::false_type {};
-template <std::size_t N>
-struct TextSize<std::array<char, N>> : std::true_type {};
-
-/// Describes a member of a row; specialised for each type that a row may have as a member.
-template <class M>
-struct MemberTraits {
-  static constexpr bool kKnown = false;
-};
-template <class T, bool Stamped>
-struct EntryTraits {
-  static constexpr bool kKnown = true;
-  using value_type = T;
-  static constexpr ColumnKind kKind = Stamped ? ColumnKind::stamped : ColumnKind::word;
-  static constexpr EntryType kType = TextSize<T>::value ? EntryType::text : entry_type<T>();
-  static constexpr std::size_t kCount = 1;
-};
-template <class T>
-struct MemberTraits<Cell<T>> : EntryTraits<T, !SmallEntry<T>> {
-  static constexpr std::size_t kStrideBytes = sizeof(Cell<T>);
-};
-template <class T>
-struct MemberTraits<Versioned<T>> : EntryTraits<T, true> {
-  static constexpr std::size_t kStrideBytes = sizeof(Versioned<T>);
-};
-template <class E, std::size_t N>
-requires(MemberTraits<E>::kKnown&& MemberTraits<E>::kKind != ColumnKind::list &&
-         N > 0) struct MemberTraits<std::array<E, N>> : MemberTraits<E> {
-  static constexpr std::size_t kCount = N * MemberTraits<E>::kCount;
-};
-template <class T, std::size_t N>
-struct MemberTraits<List<T, N>> : EntryTraits<T, true> {
-  static constexpr ColumnKind kKind = ColumnKind::list;
-  static constexpr std::size_t kCount = N;
-  static constexpr std::size_t kStrideBytes = List<T, N>::kStrideBytes;
-};
-
 template <class M>
 inline constexpr bool kHasPointer =
     std::is_pointer_v<M> || std::is_member_pointer_v<M> || std::is_null_pointer_v<M>;
 
-template <class M>
+/// The error messages for a member of a row of cells, or of a row of plain members.
+template <class M, bool OfCells>
 struct MemberCheck {
   static_assert(
       !kHasPointer<M>,
@@ -109,17 +68,19 @@ struct MemberCheck {
       "dunlin: a member of a row cannot be const: its owner must be able to write it, and "
       "to everyone else it is const anyway.");
   static_assert(
-      kHasPointer<M> || MemberTraits<std::remove_const_t<M>>::kKnown,
+      kHasPointer<M> || !OfCells || MemberTraits<std::remove_const_t<M>>::kKnown,
       "dunlin: every member of a row must be a dunlin::Cell<T>, a dunlin::Versioned<T>, a "
-      "std::array of these, or a dunlin::List<T, N>: what peers write must be read "
+      "std::array of these, or a dunlin::List<T, N>, or none may be: what peers write must be read "
       "atomically. Wrap the member: dunlin::Cell<int> step;");
-  static constexpr bool ok = true;
+  static constexpr bool ok = !kHasPointer<M> && !std::is_const_v<M> &&
+                             MemberTraits<StoredAs<std::remove_const_t<M>>>::kKnown;
 };
 
 /// The error messages for a struct that cannot be a row.
 template <class Row>
 struct RowCheck {
-  static_assert(std::is_class_v<Row>, "dunlin: a row must be a struct of dunlin::Cell members.");
+  static_assert(std::is_class_v<Row>,
+                "dunlin: a row must be a struct of dunlin::Cell members, or of plain ones.");
   static_assert(
       !std::is_class_v<Row> || !std::is_polymorphic_v<Row>,
       "dunlin: a row cannot have virtual functions: their table is an address, which means "
@@ -168,10 +129,31 @@ consteval bool check_members() {
   } else {
     using Members = decltype(tie_members(std::declval<Row&>()));
     return []<class... M>(std::tuple<M&...>*) {
-      return (MemberCheck<M>::ok && ...);
+      constexpr bool kOfCells = (HasCells<std::remove_const_t<M>>::value || ...);
+      return (MemberCheck<M, kOfCells>::ok && ...);
     }(static_cast<Members*>(nullptr));
   }
 }
+
+/// Whether a struct that can be a row has plain members, not cells.
+template <class Row>
+consteval bool has_plain_members() {
+  if constexpr (!check_members<Row>())
+    return false;
+  else
+    return !MembersOf<Row>::kSomeCells;
+}
+/// A row in the memory of a table.
+template <class Row>
+struct StoredRowOf {
+  using type = Row;
+};
+template <class Row>
+requires(has_plain_members<Row>()) struct StoredRowOf<Row> {
+  using type = PlainStorage<Row>;
+};
+template <class Row>
+using StoredRow = typename StoredRowOf<Row>::type;
 
 template <class M>
 Column make_column(std::string_view name, std::size_t offset) {
@@ -190,17 +172,21 @@ Column make_column(std::string_view name, std::size_t offset) {
 template <class Row>
 Layout make_layout() {
   // Offsets are read off a row that exists, as C++20 has no other way for a member it cannot name.
-  alignas(Row) static const std::array<std::byte, sizeof(Row)> storage{};
-  const Row& row = reinterpret_cast<const Row&>(storage);
+  const Row& row = reinterpret_cast<const Row&>(kNoRow<Row>);
   constexpr auto names = member_names<Row>();
-  Layout layout{.columns = {}, .row_bytes = sizeof(Row)};
+  Layout layout{.columns = {}, .row_bytes = sizeof(StoredRow<Row>)};
   std::apply(
-      [&](const auto&... member) {
+      [&]<class... M>(const M&... member) {
         std::size_t i = 0;
-        (layout.columns.push_back(make_column<std::remove_cvref_t<decltype(member)>>(
-             names[i++], static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&member) -
-                                                  storage.data()))),
-         ...);
+        const auto offset = [](const auto& of) {
+          const auto in_struct = static_cast<std::size_t>(
+              reinterpret_cast<const std::byte*>(std::addressof(of)) - kNoRow<Row>.data());
+          if constexpr (has_plain_members<Row>())
+            return PlainPlaces<MembersOf<Row>>::cell_at(in_struct);
+          else
+            return in_struct;
+        };
+        (layout.columns.push_back(make_column<StoredAs<M>>(names[i++], offset(member))), ...);
       },
       tie_members(row));
   return layout;
@@ -208,8 +194,8 @@ Layout make_layout() {
 
 }  // namespace detail
 
-/// The layout of a struct of cells. A struct that cannot be a row does not compile, and the message
-/// says why.
+/// The layout of a struct of cells, or of plain members. A struct that cannot be a row does not
+/// compile, and the message says why.
 template <class Row>
 [[nodiscard]] Layout layout_of() {
   if constexpr (detail::check_members<Row>()) {

@@ -73,15 +73,17 @@ struct RowSet {
   template <class Table, class Test>
   [[gnu::always_inline]] static bool every_between(const Table& table, std::size_t begin,
                                                    std::size_t end, Test& test) {
-    if (const auto* row = table.unfrozen_rows()) [[likely]] {
-      // The rows are a known distance apart, which saves looking up, by a load, where each is.
-      for (std::size_t i = begin; i < end; ++i) {
-        if (!test(*table.row_at(row, i))) return false;
+    if constexpr (requires { table.unfrozen_rows(); }) {
+      if (const auto* row = table.unfrozen_rows()) [[likely]] {
+        // The rows are a known distance apart, which saves looking up, by a load, where each is.
+        for (std::size_t i = begin; i < end; ++i) {
+          if (!test(*table.row_at(row, i))) return false;
+        }
+        return true;
       }
-      return true;
     }
     for (std::size_t i = begin; i < end; ++i) {
-      if (!test(table[i])) return false;
+      if (!test(table.stored(i))) return false;
     }
     return true;
   }
@@ -92,7 +94,7 @@ struct RowSet {
       const std::size_t row = listed ? (*listed)[i] : i;
       if (others_only && row == table.my_row()) continue;
       if (alive_only && !table.alive(row)) continue;
-      if (!test(table[row])) return false;
+      if (!test(table.stored(row))) return false;
     }
     return true;
   }
@@ -116,11 +118,19 @@ struct Narrowed {
   }
 };
 
+/// The value of a cell, or of a plain member in a copy of a row.
+template <class M>
+[[gnu::always_inline]] inline auto value_of(const M& member) {
+  if constexpr (HasCells<M>::value)
+    return member.load();
+  else
+    return member;
+}
 /// The entries of a member, whether it is one cell or an array of them.
 template <class M, class Test>
 [[gnu::always_inline]] inline bool every_entry(const M& member, Test&& test) {
-  if constexpr (requires { member.load(); }) {
-    return test(member.load());
+  if constexpr (SingleEntry<M>) {
+    return test(value_of(member));
   } else {
     for (const auto& element : member) {
       if (!every_entry(element, test)) return false;
@@ -216,7 +226,7 @@ template <class Op, class M, class V>
 }
 
 template <class M>
-using EntryOf = typename MemberTraits<M>::value_type;
+using EntryOf = typename MemberTraits<StoredAs<M>>::value_type;
 
 template <class Table, class M, class Row>
 std::string column_name(const Table& table, M Row::*member) {

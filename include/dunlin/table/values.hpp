@@ -65,7 +65,7 @@ struct EntryOfRow : ValueTag {
   EntryOfRow(M Row::*m, std::size_t r) : member(m), row(r) {}
   template <class Table>
   [[gnu::always_inline]] auto value(const Table& table) const {
-    return (table[row == kMine ? table.my_row() : row].*member).load();
+    return value_of(cell_of(table.stored(row == kMine ? table.my_row() : row), member));
   }
   template <class Table>
   std::size_t entries(const Table& table) const {
@@ -88,8 +88,8 @@ struct Reduction : ValueTag, Narrowed<Reduction<Fold, Row, M>> {
   template <class Table>
   auto value(const Table& table) const {
     auto folded = Fold::template start<EntryOf<M>>();
-    this->rows.every(table, [&](const Row& row) {
-      return every_entry(row.*member, [&](const auto& entry) {
+    this->rows.every(table, [&](const auto& row) {
+      return every_entry(cell_of(row, member), [&](const auto& entry) {
         Fold::add(folded, entry);
         return true;
       });
@@ -98,7 +98,7 @@ struct Reduction : ValueTag, Narrowed<Reduction<Fold, Row, M>> {
   }
   template <class Table>
   std::size_t entries(const Table& table) const {
-    return this->rows.size(table) * MemberTraits<M>::kCount;
+    return this->rows.size(table) * MemberTraits<StoredAs<M>>::kCount;
   }
   template <class Table>
   std::string describe(const Table& table) const {

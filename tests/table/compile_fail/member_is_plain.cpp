@@ -4,7 +4,7 @@
 struct Row {
   dunlin::Cell<int> step;
 #ifdef MISTAKE
-  int plain;
+  int plain;  // beside a cell
 #else
   dunlin::Cell<int> cell;
 #endif

@@ -11,7 +11,7 @@
 
 #include <dunlin/dunlin.hpp>
 
-#include "typed_lines.hpp"
+#include "../typed_lines.hpp"
 
 namespace {
 
