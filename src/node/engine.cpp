@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <cstdio>
 #include <utility>
@@ -26,15 +27,85 @@ constexpr std::uint32_t kPollsPerYield = 1024;
 
 }  // namespace
 
-thread_local constinit const Engine* Engine::whose_turn = nullptr;
+thread_local constinit const Engine::InTurn* Engine::innermost = nullptr;
+
+namespace {
+
+// The nodes of this process, for futures of calls that had ended when they were begun.
+std::mutex all_nodes_mutex;
+std::map<std::uint64_t, std::weak_ptr<Engine>>& all_nodes() {
+  static auto* const kNodes = new std::map<std::uint64_t, std::weak_ptr<Engine>>;  // outlives them
+  return *kNodes;
+}
+std::atomic<std::uint64_t> last_number{0};
+
+std::size_t checked_queue_bytes(const NodeOptions& options) {
+  const std::size_t bytes = options.queue_bytes;
+  if (std::has_single_bit(bytes) && bytes >= 1'024) return bytes;
+  throw Error("node: group '" + options.group + "': `queue_bytes` is " + std::to_string(bytes) +
+              ", and must be a power of two, at least 1,024");
+}
+
+/// Does work where it is, one piece behind the other: a callback that makes calls which end at once
+/// would else call itself.
+void run_here(const std::function<void(const std::function<void()>&)>& call,
+              std::function<void()> work) {
+  static thread_local std::deque<std::function<void()>>* pending = nullptr;
+  if (pending != nullptr) return pending->push_back(std::move(work));
+  std::deque<std::function<void()>> own;
+  own.push_back(std::move(work));
+  pending = &own;
+  while (!own.empty()) {
+    const std::function<void()> next = std::move(own.front());
+    own.pop_front();
+    call(next);
+  }
+  pending = nullptr;
+}
+
+}  // namespace
+
+void execute_on(std::uint64_t node, std::function<void()> work) {
+  std::shared_ptr<Engine> engine;
+  {
+    const std::lock_guard lock(all_nodes_mutex);
+    const auto found = all_nodes().find(node);
+    if (found != all_nodes().end()) engine = found->second.lock();
+  }
+  if (engine) return engine->execute(std::move(work));
+  run_here([](const std::function<void()>& one) { one(); }, std::move(work));
+}
+
+void throw_used_up() {
+  throw Error("node: this future is used up: get(), result(), then() or co_await took its result");
+}
+
+Engine::Held::Held(Engine& engine, Patience patience)
+    : engine_(engine), its_{&engine, innermost}, is_new_(!engine.has_turn()) {
+  constexpr std::uint64_t kMostNs = 200 * kNsPerMs;
+  if (!is_new_) return;
+  if (innermost == nullptr || patience == Patience::endless) {
+    engine.turn_.take();
+  } else if (!engine.turn_.take_within(kMostNs)) {
+    throw Error(engine.state_->who +
+                "a callback of another node waits for this node, which may wait for that one; use "
+                "then(), or give NodeOptions::executor");
+  }
+  innermost = &its_;
+}
 
 Engine::Engine(const NodeOptions& options)
-    : queue_(options.queue_bytes),
+    : number_(++last_number),
+      queue_(checked_queue_bytes(options)),
       has_executor_(static_cast<bool>(options.executor)),
       state_(std::make_unique<State>(options, found_or_join(options))) {}
 
 std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(options));
+  {
+    const std::lock_guard lock(all_nodes_mutex);
+    all_nodes().emplace(engine->number_, engine);
+  }
   State& state = *engine->state_;
   const bool begun =
       Loop(state.fabric())
@@ -44,6 +115,7 @@ std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
   if (!begun || state.group->ended())
     throw Error("node: group '" + options.group + "': this process came into no view: " +
                 (begun ? state.group->why_ended() : state.group->describe()));
+  state.view = state.group->view().number;
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -55,10 +127,21 @@ std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::unique_lock lock(state.mutex);
+  state.started.wait(lock, [&] { return state.has_started; });
+  if (state.pin_failure) {
+    lock.unlock();
+    engine->finish();
+    std::rethrow_exception(state.pin_failure);
+  }
   return engine;
 }
 
 Engine::~Engine() {
+  {
+    const std::lock_guard lock(all_nodes_mutex);
+    all_nodes().erase(number_);
+  }
   if (state_ == nullptr) return;
   if (is_forked())
     static_cast<void>(state_.release());  // the parent has its thread
@@ -98,7 +181,6 @@ Failure Engine::refused(RecordRing::Claim why, const char* call) const {
 }
 
 void Engine::execute(std::function<void()> work) noexcept {
-  if (has_executor_) return call_back([&] { state_->executor(std::move(work)); });
   if (!is_forked()) {
     const std::lock_guard lock(state_->mutex);
     if (!state_->no_more_callbacks) {
@@ -106,8 +188,40 @@ void Engine::execute(std::function<void()> work) noexcept {
       state_->some_callbacks.store(true, std::memory_order_relaxed);
     }
   }
-  if (work) return call_back(work);
+  if (work)
+    return run_here([this](const std::function<void()>& one) { call_back(one); }, std::move(work));
   if (!on_node_thread()) wake_if_asleep();
+}
+
+/// Without the turn: gives the callbacks to the program's executor, or does them.
+void Engine::do_callbacks(std::deque<std::function<void()>> work) noexcept {
+  for (auto& one : work) {
+    if (has_executor_)
+      call_back([&] { state_->executor(std::move(one)); });
+    else
+      call_back(one);
+  }
+}
+
+void Engine::require_may_wait() const {
+  if (on_node_thread())
+    throw Error(
+        state_->who +
+        "a callback on the node's own thread cannot wait for what that thread has to do; use "
+        "then() or co_await, or give NodeOptions::executor");
+  if (has_turn())
+    throw Error(state_->who +
+                "a function that is called with the node's turn cannot wait: nobody else can do "
+                "anything meanwhile");
+}
+
+std::uint32_t Engine::hand_over_ms() const noexcept { return state_->hand_over_ms; }
+
+void Engine::tell(const std::string& news) noexcept {
+  call_back([&] {
+    if (state_->on_news) return state_->on_news(state_->who + news);
+    std::fprintf(stderr, "%s%s\n", state_->who.c_str(), news.c_str());
+  });
 }
 
 void Engine::tell_exception() noexcept {
@@ -136,8 +250,7 @@ void Engine::ask_to_leave() noexcept {
 
 bool Engine::wait_for_end(std::uint64_t timeout_ns) {
   if (is_forked()) return true;
-  if (on_node_thread())
-    throw Error(state_->who + "the node's own thread cannot wait for the node's end");
+  require_may_wait();
   std::unique_lock lock(state_->mutex);
   const auto ended = [this] { return state_->has_ended; };
   if (timeout_ns >= remote::kForever / 2) {
@@ -150,14 +263,14 @@ bool Engine::wait_for_end(std::uint64_t timeout_ns) {
 void Engine::finish() noexcept {
   if (is_forked()) return;
   ask_to_leave();
-  if (on_node_thread()) return;
+  if (on_node_thread() || has_turn()) return;  // it ends when this thread is out of the way
   static_cast<void>(wait_for_end(remote::kForever));
   if (state_->thread.joinable()) state_->thread.join();
 }
 
 View Engine::view() {
   if (is_forked()) return {};
-  const Held held(*this);
+  const Held held(*this, Held::Patience::endless);
   return is_running() ? state_->group->view() : state_->last_view;
 }
 
@@ -173,7 +286,9 @@ Containers& Engine::containers() {
 }
 
 pubsub::DomainParticipant& Engine::participant() {
-  if (!state_->participant) state_->participant.emplace(group());
+  if (!state_->participant)
+    state_->participant.emplace(group(),
+                                pubsub::ParticipantOptions{.hand_over_ms = state_->hand_over_ms});
   return *state_->participant;
 }
 
@@ -219,11 +334,10 @@ void Engine::unlink(SharedCall& call) noexcept {
 
 void Engine::work() noexcept {
   state_->thread_id.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  start_pinned();
   std::string why = "it leaves the group, as the program asked";
-  turn_.take();
-  whose_turn = this;
+  take_turn();
   try {
-    if (state_->core != ThreadOptions::kAnyCore) threads::pin_to(state_->core);
     poll_until_it_ends();
     if (state_->group->ended()) why = state_->group->why_ended();
   } catch (const std::exception& error) {
@@ -232,6 +346,29 @@ void Engine::work() noexcept {
     why = "a function of the program threw something that is no std::exception";
   }
   leave_and_end(std::move(why));
+}
+
+void Engine::start_pinned() noexcept {
+  std::exception_ptr failure;
+  try {
+    if (state_->core != ThreadOptions::kAnyCore) threads::pin_to(state_->core);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(state_->mutex);
+  state_->pin_failure = failure;
+  state_->has_started = true;
+  state_->started.notify_all();
+}
+
+void Engine::take_turn() noexcept {
+  turn_.take();
+  innermost = &node_thread_;
+}
+
+void Engine::give_turn() noexcept {
+  innermost = nullptr;
+  turn_.give();
 }
 
 void Engine::poll_until_it_ends() {
@@ -278,12 +415,9 @@ void Engine::run_callbacks() noexcept {
     work.swap(state_->callbacks);
     state_->some_callbacks.store(false, std::memory_order_relaxed);
   }
-  whose_turn = nullptr;
-  turn_.give();
-  for (const auto& one : work) call_back(one);
-  work.clear();
-  turn_.take();
-  whose_turn = this;
+  give_turn();
+  do_callbacks(std::move(work));
+  take_turn();
 }
 
 /// Waits for work without the turn: as the options say, and more and more.
@@ -291,15 +425,13 @@ void Engine::idle(std::uint32_t fruitless) {
   if (state_->wait == Wait::block ||
       (state_->wait == Wait::adaptive && state_->spun_enough(fruitless)))
     return sleep();
-  whose_turn = nullptr;
-  turn_.give();
+  give_turn();
   if (state_->crowded || fruitless % kPollsPerYield == 0) {
     sched_yield();
   } else {
     for (std::uint32_t pause = 0; pause < kPauses && queue_.empty(); ++pause) threads::pause();
   }
-  turn_.take();
-  whose_turn = this;
+  take_turn();
 }
 
 void Engine::sleep() {
@@ -316,11 +448,9 @@ void Engine::sleep() {
     return waits;
   };
   const auto without_turn = [this](const std::function<void()>& wait) {
-    whose_turn = nullptr;
-    turn_.give();
+    give_turn();
     wait();
-    turn_.take();
-    whose_turn = this;
+    take_turn();
   };
   static_cast<void>(sleep_unless(poll, collect, UINT64_MAX, without_turn));
   asleep_.store(false, std::memory_order_relaxed);
@@ -339,23 +469,25 @@ void Engine::leave_and_end(std::string why) noexcept {
   for (const auto& part : state_->parts) part->close();
   while (!queue_.empty())
     if (run_queue() == 0) sched_yield();  // a thread is about to publish its call
+  const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
+  const auto until = [&](std::uint64_t ns, const auto& condition) {
+    while (!state_->group->ended() && !condition() &&
+           read_clock_ns(CLOCK_MONOTONIC) < begun_ns + ns) {
+      if (poll_once() == 0) sched_yield();
+      if (turn_.wanted()) turn_.share();
+    }
+  };
   try {
-    const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
-    const auto until = [&](std::uint64_t ns, const auto& condition) {
-      while (!state_->group->ended() && !condition() &&
-             read_clock_ns(CLOCK_MONOTONIC) < begun_ns + ns) {
-        if (poll_once() == 0) sched_yield();
-        if (turn_.wanted()) turn_.share();
-      }
-    };
     until(state_->hand_over_ms * kNsPerMs, [&] {
       return std::ranges::all_of(state_->parts,
                                  [](const auto& part) { return part->handed_over(); });
     });
-    if (!state_->group->ended()) {
-      state_->group->leave();
-      until(state_->hand_over_ms * kNsPerMs + kLeaveNs, [] { return false; });
-    }
+  } catch (...) {
+    tell_exception();
+  }
+  try {
+    if (!state_->group->ended()) state_->group->leave();
+    until(state_->hand_over_ms * kNsPerMs + kLeaveNs, [] { return false; });
   } catch (...) {
     tell_exception();
   }
@@ -364,8 +496,7 @@ void Engine::leave_and_end(std::string why) noexcept {
     call.fail({remote::Status::stopped, state_->who + "the node has ended: " + why});
   }
   state_->end();
-  whose_turn = nullptr;
-  turn_.give();
+  give_turn();
   for (;;) {
     std::deque<std::function<void()>> work;
     {
@@ -374,7 +505,7 @@ void Engine::leave_and_end(std::string why) noexcept {
       state_->no_more_callbacks = work.empty();
     }
     if (work.empty()) break;
-    for (const auto& one : work) call_back(one);
+    do_callbacks(std::move(work));
   }
   const std::lock_guard lock(state_->mutex);
   state_->has_ended = true;

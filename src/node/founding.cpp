@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cctype>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <ctime>
 #include <optional>
 
 #include <poll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <dunlin/error.hpp>
@@ -25,16 +27,19 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kNewsNs = 900 * kNsPerMs;
 constexpr int kLookMs = 2;  // a joiner tries again by itself, and rings no descriptor for that
 
-/// A name that no other process has: the host's name without what a member's name cannot have, the
-/// process, and a number for the process's nodes.
+/// A name that no other process has: the host's name without what a member's name cannot have, for
+/// people, and a random number, as processes of several containers may have one name and number.
 std::string made_name() {
-  static std::atomic<std::uint32_t> nodes{0};
   std::array<char, HOST_NAME_MAX + 1> host{};
   static_cast<void>(gethostname(host.data(), host.size() - 1));
   std::string name;
-  for (const char* at = host.data(); *at != '\0' && name.size() < 20; ++at)
+  for (const char* at = host.data(); *at != '\0' && name.size() < 16; ++at)
     if (std::isalnum(static_cast<unsigned char>(*at)) != 0 || *at == '-') name += *at;
-  return name + "-" + std::to_string(getpid()) + "-" + std::to_string(nodes.fetch_add(1));
+  std::uint64_t number = 0;
+  checked(static_cast<int>(getrandom(&number, sizeof number, 0)), "drawing a random number");
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 36).ptr;
+  return name + "-" + std::string(digits.data(), end);
 }
 
 class Founding {

@@ -24,9 +24,13 @@ MulticastPart::MulticastPart(Engine& engine, const std::string& name, MulticastS
                              Upcall upcall)
     : engine_(engine),
       name_(name),
-      on_delivery_(std::move(setup.on_delivery)),
+      sends_(setup.sends),
       upcall_(std::move(upcall)),
       ring_(std::max(kLeastRing, std::bit_ceil(setup.options.ring_bytes))) {
+  if (setup.on_delivery)
+    on_delivery_ = std::make_shared<const std::function<void(const NodeMessage&)>>(
+        std::move(setup.on_delivery));
+  setup.options.hand_over_ms = engine.hand_over_ms();
   multicast_ = Multicast::join(engine.group(), name, setup.options, {.sends = setup.sends});
   multicast_->on_delivery([this](std::span<const multicast::Delivery> batch) { deliver(batch); });
   if (setup.save || setup.load) multicast_->on_state(std::move(setup.save), std::move(setup.load));
@@ -36,6 +40,7 @@ MulticastPart::MulticastPart(Engine& engine, const std::string& name, MulticastS
 MulticastPart::~MulticastPart() = default;
 
 SendResult MulticastPart::send(std::span<const std::byte> message) {
+  if (!sends_) return SendResult::not_a_sender;
   SendResult result = SendResult::no_room;
   bool is_done = false;
   const bool has_run = engine_.run_now([&] {
@@ -71,9 +76,26 @@ std::size_t MulticastPart::poll() {
   joined_.store(multicast_->joined(), std::memory_order_release);
   return ring_.read([this](std::span<const std::byte> message) {
     const SendResult result = multicast_->send(message);
-    if (result == SendResult::ended) ring_.close();
+    if (result == SendResult::ended) {
+      ring_.close();
+      ++dropped_;
+    }
     return result == SendResult::sent || result == SendResult::ended;
   });
+}
+
+void MulticastPart::end() noexcept {
+  ring_.read([this](std::span<const std::byte>) {
+    ++dropped_;
+    return true;
+  });
+  if (dropped_ > 0)
+    engine_.tell("multicast '" + name_ + "': " + std::to_string(dropped_) +
+                 " messages that were accepted have not been sent: this member ended, or "
+                 "hand_over_ms was over");
+  multicast_.reset();
+  on_delivery_.reset();
+  upcall_ = nullptr;
 }
 
 void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
@@ -82,13 +104,13 @@ void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
   for (const multicast::Delivery& delivery : batch) {
     const NodeMessage message{name_of(delivery.sender), is_me(delivery.sender), delivery.message};
     if (!engine_.has_executor()) {
-      engine_.call_back([&] { on_delivery_(message); });
+      engine_.call_back([&] { (*on_delivery_)(message); });
       continue;
     }
     engine_.execute([sender = std::string(message.sender), is_own = message.is_own,
                      bytes = std::vector<std::byte>(message.bytes.begin(), message.bytes.end()),
                      handler = on_delivery_] {
-      handler({sender, is_own, bytes});
+      (*handler)({sender, is_own, bytes});
     });
   }
 }
@@ -108,9 +130,7 @@ void MulticastPart::note_members(const Subgroup& subgroup) {
 }
 
 void MulticastPart::wait_until_joined(std::uint64_t timeout_ns) {
-  if (engine_.on_node_thread())
-    throw Error("node: multicast '" + name_ +
-                "': a callback on the node's own thread cannot wait for it");
+  engine_.require_may_wait();
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
   while (!joined()) {
     std::string why;
@@ -137,11 +157,12 @@ MulticastHandle::MulticastHandle(std::shared_ptr<node::Engine> engine, const std
 }
 
 bool MulticastHandle::acknowledged() {
-  return engine_->with_turn([&] { return part_->handed_over() && part_->core().acknowledged(); });
+  return engine_->look_with_turn(
+      [&] { return part_->handed_over() && part_->core().acknowledged(); });
 }
 
 multicast::Counters MulticastHandle::counters() {
-  return engine_->with_turn([&] { return part_->core().counters(); });
+  return engine_->look_with_turn([&] { return part_->core().counters(); });
 }
 
 }  // namespace dunlin

@@ -38,11 +38,8 @@ SharedCall::~SharedCall() = default;
 
 bool SharedCall::wait(std::uint64_t timeout_ns) {
   if (ended()) return true;
-  if (engine_->on_node_thread())
-    throw Error(
-        "node: a callback on the node's own thread cannot wait for a call, which that thread "
-        "has to do; use then() or co_await, or give NodeOptions::executor");
-  if (engine_->is_forked()) throw Error(engine_->why_stopped().text);
+  engine_->require_may_wait();
+  if (std::string why = why_never(); !why.empty()) throw Error(why);
   for (std::uint32_t look = 0; look < kLooks + kYields; ++look) {
     if (look < kLooks)
       threads::pause();
@@ -70,11 +67,16 @@ bool SharedCall::wait(std::uint64_t timeout_ns) {
   }
 }
 
+std::string SharedCall::why_never() const {
+  return !ended() && engine_->is_forked() ? engine_->why_stopped().text : std::string();
+}
+
 void SharedCall::then(std::function<void()> next) {
+  const std::shared_ptr<Engine> engine = engine_;  // `next` may own this call, and let it go
   next_ = std::move(next);
   std::uint32_t phase = kUnderWay;
   if (!phase_.compare_exchange_strong(phase, kContinued, std::memory_order_acq_rel))
-    engine_->execute(std::move(next_));
+    engine->execute(std::move(next_));
 }
 
 void SharedCall::forget() noexcept {
@@ -91,7 +93,7 @@ bool SharedCall::leave_queue() noexcept {
 
 void SharedCall::cancel() {
   if (engine_->is_forked()) return;  // its thread is in the parent
-  const Engine::Held held(*engine_);
+  const Engine::Held held(*engine_, Engine::Held::Patience::endless);
   if (!ended()) fail({remote::Status::abandoned, "the caller gave the call up"});
 }
 

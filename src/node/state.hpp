@@ -34,6 +34,7 @@ struct Engine::State final : ForkAware {
         hand_over_ms(options.hand_over_ms),
         executor(options.executor),
         on_exception(options.on_exception),
+        on_news(options.on_news),
         own_fabric(std::move(founded.fabric)),
         group(std::move(founded.group)),
         members(std::in_place, *group, options.most_members),
@@ -60,6 +61,7 @@ struct Engine::State final : ForkAware {
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) (*part)->end();
     parts.clear();
     parts_by_name.clear();
+    on_view = nullptr;  // it may hold handles, and they the engine
     participant.reset();
     containers.reset();
     progress_holder.reset();
@@ -76,6 +78,7 @@ struct Engine::State final : ForkAware {
   const std::uint32_t hand_over_ms;
   const Executor executor;
   const std::function<void(std::exception_ptr)> on_exception;
+  const std::function<void(std::string_view)> on_news;
 
   // --- with the turn -----------------------------------------------------------------------------
   std::unique_ptr<Fabric> own_fabric;
@@ -109,6 +112,9 @@ struct Engine::State final : ForkAware {
   std::string why_ended;
   bool has_ended = false;
   std::condition_variable end_came;
+  bool has_started = false;
+  std::exception_ptr pin_failure;
+  std::condition_variable started;
 };
 
 }  // namespace dunlin::node

@@ -86,6 +86,8 @@ class PendingOperation final : public node::SharedResult<T> {
       go_on(std::move(operation));
     } catch (const std::exception& error) {
       this->fail({Status::not_allowed, error.what()});
+    } catch (...) {
+      this->fail({Status::not_allowed, "what begins the call threw no std::exception"});
     }
   }
   void fail(Failure failure) noexcept override {
@@ -128,7 +130,7 @@ Future<T> begin(Engine& engine, StorePart& part, const char* name, bool borrows,
     auto operation = part.operation();
     now(part.store(), *operation);
     if (operation->finished()) {
-      begun.emplace(Pending::result_of(part, name, *operation, take));
+      begun.emplace(engine.number(), Pending::result_of(part, name, *operation, take));
       part.spare = std::move(operation);
       return;
     }
@@ -147,7 +149,7 @@ Future<T> begin(Engine& engine, StorePart& part, const char* name, bool borrows,
   if (claim == RecordRing::Claim::ok) return Future<T>(pending);
   pending->release();
   pending->release();
-  return Future<T>(engine.refused(claim, name));
+  return Future<T>(engine.number(), engine.refused(claim, name));
 }
 
 /// `call(store, operation, key, value)`, for a key and a value.

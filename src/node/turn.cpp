@@ -2,6 +2,7 @@
 
 #include <dunlin/node/turn.hpp>
 
+#include "fabric/system.hpp"
 #include "run/threads.hpp"
 
 namespace dunlin::node {
@@ -14,24 +15,36 @@ constexpr std::uint32_t kYields = 64;
 
 }  // namespace
 
-void Turn::take() noexcept {
-  if (try_take()) return;
+bool Turn::take_within(std::uint64_t timeout_ns) noexcept {
+  // Those that wait already come first.
+  if (!wanted() && try_take()) return true;
   wanted_.fetch_add(1, std::memory_order_relaxed);
-  bool taken = false;
-  for (std::uint32_t look = 0; look < kLooks + kYields && !taken; ++look) {
-    if (look < kLooks)
-      threads::pause();
-    else
-      sched_yield();
-    taken = try_take();
-  }
-  // A sleeper takes the turn as awaited, as others may sleep, too: give() wakes the next one then.
-  while (!taken) {
-    const std::uint32_t before = state_.exchange(kAwaited, std::memory_order_acquire);
-    taken = before == kFree;
-    if (!taken) state_.wait(kAwaited, std::memory_order_relaxed);
-  }
+  const bool taken = look_for_it(timeout_ns) || (timeout_ns == kForever && sleep_for_it());
   wanted_.fetch_sub(1, std::memory_order_relaxed);
+  return taken;
+}
+
+bool Turn::look_for_it(std::uint64_t timeout_ns) noexcept {
+  const std::uint64_t begun_ns = timeout_ns == kForever ? 0 : read_clock_ns(CLOCK_MONOTONIC);
+  for (std::uint32_t look = 0; look < kLooks + kYields || timeout_ns != kForever; ++look) {
+    if (try_take()) return true;
+    if (look < kLooks) {
+      threads::pause();
+      continue;
+    }
+    sched_yield();
+    if (timeout_ns != kForever && read_clock_ns(CLOCK_MONOTONIC) - begun_ns >= timeout_ns)
+      return false;
+  }
+  return false;
+}
+
+/// Takes the turn as awaited, as others may sleep, too: give() wakes the next one then. A sleeper
+/// that took it otherwise would leave them asleep.
+bool Turn::sleep_for_it() noexcept {
+  while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree)
+    state_.wait(kAwaited, std::memory_order_relaxed);
+  return true;
 }
 
 void Turn::share() noexcept {

@@ -256,6 +256,10 @@ TEST(NodeRules, OptionsThatMakeNoSenseAreRefusedWithASentence) {
             std::string::npos);
   EXPECT_NE(refusal([](NodeOptions& o) { o.names = {"a"}; }).find("`name` is not"),
             std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.queue_bytes = 1'000; }).find("`queue_bytes` is 1000"),
+            std::string::npos);
+  EXPECT_NE(refusal([](NodeOptions& o) { o.thread.core = 9'999; }).find("cannot pin"),
+            std::string::npos);
   EXPECT_NE(refusal([](NodeOptions& o) { o.group = ""; }).find("group"), std::string::npos);
   const std::string missing = refusal([](NodeOptions& o) {
     o.members = 2;

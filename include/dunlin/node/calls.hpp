@@ -33,6 +33,8 @@ class PendingCall final : public SharedResult<T> {
       go_on(begin_it());
     } catch (const std::exception& error) {
       this->fail({remote::Status::not_allowed, error.what()});
+    } catch (...) {
+      this->fail({remote::Status::not_allowed, "what begins the call threw no std::exception"});
     }
   }
   void fail(Failure failure) noexcept override {
@@ -68,7 +70,7 @@ template <class T, class Now, class Later, class Convert>
   const bool has_run = engine.run_now([&] {
     CoreCall call = now();
     if (call.finished()) {
-      begun.emplace(convert(call.result()));
+      begun.emplace(engine.number(), convert(call.result()));
       return;
     }
     auto* const pending = new Pending(engine, borrows, convert);
@@ -86,7 +88,7 @@ template <class T, class Now, class Later, class Convert>
   if (claim == RecordRing::Claim::ok) return Future<T>(pending);
   pending->release();  // as the call, which is none
   pending->release();  // as the future, which is none
-  return Future<T>(engine.refused(claim, name));
+  return Future<T>(engine.number(), engine.refused(claim, name));
 }
 
 [[nodiscard]] inline Failure failure_of(const std::string& who, const char* call,

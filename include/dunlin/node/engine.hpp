@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <new>
@@ -86,6 +87,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// if the node has ended, and what `work` throws.
   template <class Work>
   decltype(auto) with_turn(Work&& work) {
+    struct Wake {
+      ~Wake() { engine.wake_if_asleep(); }
+      Engine& engine;
+    } const wake{*this};  // behind the turn, as the polling thread may have something to do now
+    return look_with_turn(std::forward<Work>(work));
+  }
+  /// As with_turn(), for work that gives the polling thread nothing to do.
+  template <class Work>
+  decltype(auto) look_with_turn(Work&& work) {
     require_running();
     const Held held(*this);
     require_running();
@@ -96,7 +106,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   template <class Work>
   bool run_now(Work&& work) {
     if (has_turn()) {
-      if (!is_running()) return false;
+      if (!is_running() || !queue_.empty()) return false;  // NODE-2
       work();
       return true;
     }
@@ -113,20 +123,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   template <class Work>
   [[nodiscard]] RecordRing::Claim enqueue(Work&& work) noexcept {
     using Kept = std::remove_cvref_t<Work>;
-    static_assert(sizeof(Job) + sizeof(Kept) <= kLongestJob && alignof(Kept) <= 16);
     if (!is_running()) return RecordRing::Claim::closed;
-    RecordRing::Claim why;
-    std::byte* const record = queue_.claim(sizeof(Job) + sizeof(Kept), why);
-    if (record == nullptr) return why;
-    new (record + sizeof(Job)) Kept(std::forward<Work>(work));
-    new (record) Job{[](std::byte* kept) {
-      Kept* const its_work = std::launder(reinterpret_cast<Kept*>(kept));
-      (*its_work)();
-      its_work->~Kept();
-    }};
-    queue_.publish(record, sizeof(Job) + sizeof(Kept));
-    wake_if_asleep();
-    return RecordRing::Claim::ok;
+    if constexpr (sizeof(Job) + sizeof(Kept) > kLongestJob || alignof(Kept) > 16)
+      return enqueue([kept = std::make_unique<Kept>(std::forward<Work>(work))] { (*kept)(); });
+    else
+      return enqueue_in_place<Kept>(std::forward<Work>(work));
   }
   /// Wakes the polling thread if it sleeps (NODE-6).
   void wake_if_asleep() noexcept {
@@ -147,7 +148,19 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   [[nodiscard]] bool on_node_thread() const noexcept;
-  [[nodiscard]] bool has_turn() const noexcept { return whose_turn == this; }
+  /// Whether this thread has the turn.
+  [[nodiscard]] bool has_turn() const noexcept {
+    for (const InTurn* one = innermost; one != nullptr; one = one->outer)
+      if (one->engine == this) return true;
+    return false;
+  }
+  /// Throws Error where a wait for a call, or for the node's end, would never end.
+  void require_may_wait() const;
+  /// Tells node::execute_on() which node it is.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] std::uint32_t hand_over_ms() const noexcept;
+  /// Tells the program something that it cannot learn otherwise.
+  void tell(const std::string& news) noexcept;
   [[nodiscard]] bool has_executor() const noexcept { return has_executor_; }
   [[nodiscard]] bool is_running() const noexcept {
     return !ended_.load(std::memory_order_acquire) && !is_forked();
@@ -194,47 +207,70 @@ class Engine : public std::enable_shared_from_this<Engine> {
   };
   static constexpr std::size_t kLongestJob = 512;
 
-  /// The turn, taken and given back; nothing if this thread has it already.
+  template <class Kept, class Work>
+  [[nodiscard]] RecordRing::Claim enqueue_in_place(Work&& work) noexcept {
+    RecordRing::Claim why;
+    std::byte* const record = queue_.claim(sizeof(Job) + sizeof(Kept), why);
+    if (record == nullptr) return why;
+    new (record + sizeof(Job)) Kept(std::forward<Work>(work));
+    new (record) Job{[](std::byte* kept) {
+      Kept* const its_work = std::launder(reinterpret_cast<Kept*>(kept));
+      (*its_work)();
+      its_work->~Kept();
+    }};
+    queue_.publish(record, sizeof(Job) + sizeof(Kept));
+    wake_if_asleep();
+    return RecordRing::Claim::ok;
+  }
+
+  /// A turn that this thread has. A thread can have those of several engines.
+  struct InTurn {
+    const Engine* engine;
+    const InTurn* outer;
+  };
+  /// Takes the turn, unless this thread has it, and gives it back. Throws Error if this thread has
+  /// another engine's turn, and this one does not come: the two may wait for each other.
   class Held {
    public:
-    explicit Held(Engine& engine) noexcept : engine_(engine), before_(whose_turn) {
-      if (before_ == &engine_) return;
-      engine_.turn_.take();
-      whose_turn = &engine_;
-    }
+    enum class Patience : std::uint8_t { some, endless };
+    explicit Held(Engine& engine, Patience patience = Patience::some);
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
     ~Held() {
-      if (before_ == &engine_) return;
-      whose_turn = before_;
+      if (!is_new_) return;
+      innermost = its_.outer;
       engine_.turn_.give();
     }
 
    private:
     Engine& engine_;
-    const Engine* const before_;
+    InTurn its_;
+    const bool is_new_;
   };
+  /// Gives a turn back that was taken.
   class Adopted {
    public:
-    explicit Adopted(Engine& engine) noexcept : engine_(engine), before_(whose_turn) {
-      whose_turn = &engine_;
+    explicit Adopted(Engine& engine) noexcept : engine_(engine), its_{&engine, innermost} {
+      innermost = &its_;
     }
     Adopted(const Adopted&) = delete;
     Adopted& operator=(const Adopted&) = delete;
     ~Adopted() {
-      whose_turn = before_;
+      innermost = its_.outer;
       engine_.turn_.give();
     }
 
    private:
     Engine& engine_;
-    const Engine* const before_;
+    InTurn its_;
   };
 
   explicit Engine(const NodeOptions& options);
   void require_running() const;
   void wake() noexcept;
   void tell_exception() noexcept;
+  void do_callbacks(std::deque<std::function<void()>> work) noexcept;
+  void start_pinned() noexcept;
   void tell_view();
   [[nodiscard]] std::shared_ptr<Part> find(const std::string& kind_and_name) const;
   void add(const std::string& kind_and_name, std::shared_ptr<Part> part);
@@ -251,8 +287,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void sleep();
   void leave_and_end(std::string why) noexcept;
 
-  static thread_local constinit const Engine* whose_turn;
+  void take_turn() noexcept;
+  void give_turn() noexcept;
 
+  static thread_local constinit const InTurn* innermost;
+
+  const std::uint64_t number_;
+  InTurn node_thread_{this, nullptr};
   Turn turn_;
   RecordRing queue_;
   std::atomic<bool> asleep_{false};

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <dunlin/node/result.hpp>
@@ -19,10 +20,11 @@
 ///     failed store.get("k").then([](auto got) { if (got) use(**got); }); // runs on the node's
 ///     executor const auto got = co_await store.get("k");                  // a Result
 ///
-/// One thread at a time uses a future. A coroutine that awaits one (Detached, or a type of the
-/// program's) is destroyed on the executor, or not before it has gone on. A call whose future is
-/// destroyed goes on; a call that has a buffer of the caller's (a get of a segment, say) is given
-/// up first, so that nothing writes into the buffer afterwards.
+/// One thread at a time uses a future. get(), result(), then() and co_await use it up; a second one
+/// throws Error. A coroutine that awaits one (Detached, or a type of the program's) is destroyed on
+/// the executor, or not before it has gone on. A call whose future is destroyed goes on; a call
+/// that has a buffer of the caller's (a get of a segment, say) is given up first, so that nothing
+/// writes into the buffer afterwards.
 namespace dunlin {
 
 template <class T>
@@ -64,6 +66,9 @@ class SharedCall {
   /// Waits until the call has ended, at most so long; returns whether it has. Throws Error on the
   /// node's thread, which would wait for itself.
   bool wait(std::uint64_t timeout_ns);
+  /// A child that was forked meanwhile has no thread that ends the call: the sentence that says so;
+  /// else empty.
+  [[nodiscard]] std::string why_never() const;
   /// Calls `next` on the node's executor once the call has ended.
   void then(std::function<void()> next);
   /// Takes back what then() was given, unless the call has ended.
@@ -107,6 +112,10 @@ class SharedCall {
   SharedCall* after_ = nullptr;
 };
 
+/// Gives work to the executor of the node of that number, or does it here if the node is gone.
+void execute_on(std::uint64_t node, std::function<void()> work);
+[[noreturn]] void throw_used_up();
+
 template <class T>
 class SharedResult : public SharedCall {
  public:
@@ -123,17 +132,20 @@ class [[nodiscard]] Future {
  public:
   using value_type = typename Result<T>::value_type;
 
-  /// A call that has ended.
-  explicit Future(Result<T> result) : result_(std::move(result)) {}
+  /// A call that has ended, of the node of that number (Engine::number()).
+  Future(std::uint64_t node, Result<T> result) : node_(node), result_(std::move(result)) {}
   /// A call under way, of which the future becomes an owner.
   explicit Future(node::SharedResult<T>* shared) noexcept : shared_(shared) {}
   Future(Future&& other) noexcept
-      : shared_(std::exchange(other.shared_, nullptr)), result_(std::move(other.result_)) {}
+      : shared_(std::exchange(other.shared_, nullptr)),
+        node_(other.node_),
+        result_(std::exchange(other.result_, std::nullopt)) {}
   Future& operator=(Future&& other) noexcept {
     if (this == &other) return *this;
     let_go();
     shared_ = std::exchange(other.shared_, nullptr);
-    result_ = std::move(other.result_);
+    node_ = other.node_;
+    result_ = std::exchange(other.result_, std::nullopt);
     return *this;
   }
   ~Future() { let_go(); }
@@ -148,33 +160,39 @@ class [[nodiscard]] Future {
     if (!wait_for(timeout_ns)) return std::nullopt;
     return result().value();
   }
-  /// Waits for the end. Returns the value or the failure, and throws only on the node's own thread.
-  /// May be called once.
+  /// Waits for the end. Returns the value or the failure; throws only where get() may not wait.
   Result<T> result() {
-    if (shared_ == nullptr) return std::move(*result_);
+    if (shared_ == nullptr) {
+      if (!result_) node::throw_used_up();
+      return *std::exchange(result_, std::nullopt);
+    }
+    if (std::string why = shared_->why_never(); !why.empty())
+      return Failure{remote::Status::stopped, std::move(why)};
     shared_->wait(remote::kForever);
-    return std::move(shared_->result);
+    Result<T> ended = std::move(shared_->result);
+    let_go();
+    return ended;
   }
   /// Returns whether the call has ended in time.
   bool wait_for(std::uint64_t timeout_ns) {
     return shared_ == nullptr || shared_->wait(timeout_ns);
   }
-  /// Calls `next(Result<T>)` on the node's executor when the call has ended: at once, if it has.
-  /// The future is used up.
+  /// Calls `next(Result<T>)` on the node's executor once the call has ended; `next` can be copied.
   template <class Next>
-  void then(Next next) && {
-    if (shared_ == nullptr) return next(std::move(*result_));
-    node::SharedResult<T>* const shared = shared_;
-    // The continuation is an owner in the future's place.
-    shared_ = nullptr;
-    shared->then([shared, next = std::move(next)]() mutable {
-      next(std::move(shared->result));
-      shared->release();
-    });
-  }
-  template <class Next>
-  void then(Next next) & {
-    std::move(*this).then(std::move(next));
+  void then(Next next) {
+    if (shared_ == nullptr) {
+      if (!result_) node::throw_used_up();
+      node::execute_on(
+          node_, [next = std::move(next), ended = *std::exchange(result_, std::nullopt)]() mutable {
+            next(std::move(ended));
+          });
+      return;
+    }
+    // The continuation owns the call in the future's place.
+    node::SharedResult<T>* const shared = std::exchange(shared_, nullptr);
+    const auto release = [](node::SharedCall* call) { call->release(); };
+    shared->then([owner = std::shared_ptr<node::SharedResult<T>>(shared, release),
+                  next = std::move(next)]() mutable { next(std::move(owner->result)); });
   }
   /// Gives the call up: it ends with `abandoned`, unless it has ended. A change has then happened
   /// as a whole, or not at all.
@@ -190,7 +208,7 @@ class [[nodiscard]] Future {
   }
   Result<T> await_resume() {
     is_awaited_ = false;
-    return std::move(shared_ == nullptr ? *result_ : shared_->result);
+    return result();
   }
 
  private:
@@ -202,6 +220,7 @@ class [[nodiscard]] Future {
   }
 
   node::SharedResult<T>* shared_ = nullptr;
+  std::uint64_t node_ = 0;
   bool is_awaited_ = false;
   std::optional<Result<T>> result_ = std::nullopt;  // of a call that had ended when it was begun
 };

@@ -68,16 +68,18 @@ class MulticastPart final : public Part {
   [[nodiscard]] bool is_me(std::uint32_t sender) const noexcept { return sender == me_; }
   std::size_t poll() override;
   void close() noexcept override { ring_.close(); }
-  void end() noexcept override { multicast_.reset(); }
+  void end() noexcept override;
   [[nodiscard]] bool handed_over() override { return ring_.empty(); }
 
  private:
   void deliver(std::span<const multicast::Delivery> batch);
   void note_members(const Subgroup& subgroup);
+  std::uint64_t dropped_ = 0;  // messages that were accepted, and cannot be sent any more
 
   Engine& engine_;
   const std::string name_;
-  std::function<void(const NodeMessage&)> on_delivery_;
+  const bool sends_;
+  std::shared_ptr<const std::function<void(const NodeMessage&)>> on_delivery_;  // null: none
   Upcall upcall_;
   RecordRing ring_;
   std::atomic<bool> joined_{false};

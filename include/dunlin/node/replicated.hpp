@@ -65,22 +65,23 @@ class Replicated {
   template <class Command>
   auto apply(const Command& command) {
     using R = std::remove_cvref_t<std::invoke_result_t<Apply, T&, const Command&>>;
-    auto* const pending = new PendingCommand<R>(*engine_, *part_);
-    const std::uint64_t number = part_->expect(*pending);
-    pending->number = number;
-    std::vector<std::byte> message = header(kNumberOf<Command>, number);
+    std::vector<std::byte> message = header(kNumberOf<Command>);
     append(command, message);
-    using multicast::SendResult;
-    const SendResult sent = part_->messages.send(message);
-    if (sent == SendResult::sent) return Future<R>(pending);
-    Failure why = sent == SendResult::ended
-                      ? engine_->why_stopped()
-                      : Failure{remote::Status::overloaded,
-                                part_->who + ": no room for a command now; try again"};
-    part_->forget(number);
-    pending->release();
-    pending->release();
-    return Future<R>(std::move(why));
+    auto* const pending = new PendingCommand<R>(*engine_, *part_);
+    pending->number = part_->expect(*pending);
+    std::memcpy(message.data() + kNumberOffset, &pending->number, sizeof pending->number);
+    Failure why{remote::Status::overloaded, part_->who + ": no room for a command now; try again"};
+    try {
+      const multicast::SendResult sent = part_->messages.send(message);
+      if (sent == multicast::SendResult::sent) return Future<R>(pending);
+      if (sent == multicast::SendResult::ended) why = engine_->why_stopped();
+    } catch (const Error& error) {
+      why = {remote::Status::too_long, error.what()};
+    }
+    if (part_->forget(pending->number) == nullptr) return Future<R>(pending);  // the end took it
+    pending->release();  // as the call, which is none
+    pending->release();  // as the future, which is none
+    return Future<R>(engine_->number(), std::move(why));
   }
   /// Returns what `look(const T&)` returns; no command is applied meanwhile. Another member may
   /// have applied more.
@@ -116,10 +117,10 @@ class Replicated {
   // A message: the command's number in the list (4 bytes) and zero (4), the sender's number of the
   // call (8), the command.
   static constexpr std::size_t kHeaderBytes = 16;
-  static std::vector<std::byte> header(std::uint32_t command, std::uint64_t number) {
+  static constexpr std::size_t kNumberOffset = 8;
+  static std::vector<std::byte> header(std::uint32_t command) {
     std::vector<std::byte> message(kHeaderBytes);
     std::memcpy(message.data(), &command, sizeof command);
-    std::memcpy(message.data() + 8, &number, sizeof number);
     return message;
   }
   template <class Command>
@@ -226,7 +227,7 @@ class Replicated {
       std::uint32_t command = 0;
       std::uint64_t number = 0;
       std::memcpy(&command, delivery.message.data(), sizeof command);
-      std::memcpy(&number, delivery.message.data() + 8, sizeof number);
+      std::memcpy(&number, delivery.message.data() + kNumberOffset, sizeof number);
       AnyPending* const pending = is_own ? forget(number) : nullptr;
       const std::span<const std::byte> bytes = delivery.message.subspan(kHeaderBytes);
       static_cast<void>(
@@ -251,6 +252,10 @@ class Replicated {
         } catch (const std::exception& error) {
           if (mine != nullptr && !mine->ended())
             mine->take(Failure{remote::Status::threw, who + ": apply() threw: " + error.what()});
+          throw;
+        } catch (...) {
+          if (mine != nullptr && !mine->ended())
+            mine->take(Failure{remote::Status::threw, who + ": apply() threw no std::exception"});
           throw;
         }
       });

@@ -44,7 +44,7 @@ class TableHandle {
   /// Returns what `look(const Table<Row>&)` returns; no row changes here meanwhile but by peers.
   template <class Look>
   auto look(Look&& look) const {
-    return engine_->with_turn([&] { return look(std::as_const(part_->table())); });
+    return engine_->look_with_turn([&] { return look(std::as_const(part_->table())); });
   }
   [[nodiscard]] Snapshot<Row> snapshot() const {
     return look([](const Table<Row>& table) { return table.snapshot(); });
@@ -92,7 +92,10 @@ class TableHandle {
     std::size_t poll() override { return table_ ? table_->poll() : 0; }
     void view_changed() override { make(); }
     [[nodiscard]] bool handed_over() override { return !table_ || table_->settled(); }
-    void end() noexcept override { table_.reset(); }
+    void end() noexcept override {
+      table_.reset();
+      predicates_.clear();
+    }
     /// Registers predicates at this table, and at those of later views.
     std::uint64_t add(Register its) {
       its(*table_);

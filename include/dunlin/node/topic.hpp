@@ -76,11 +76,14 @@ class TopicHandle {
       if (!setup.reads) return;
       reader_.emplace(pubsub::Subscriber(engine.participant()), topic_, setup.reader);
       if (!setup.on_sample) return;
-      reader_->on_sample([this, handler = std::move(setup.on_sample)](
-                             const T& sample, const pubsub::SampleInfo& info) {
-        if (!engine_.has_executor()) return engine_.call_back([&] { handler(sample, info); });
-        engine_.execute([handler, sample, info] { handler(sample, info); });
-      });
+      using Handler = std::function<void(const T&, const pubsub::SampleInfo&)>;
+      reader_->on_sample(
+          [this, handler = std::make_shared<const Handler>(std::move(setup.on_sample))](
+              const T& sample, const pubsub::SampleInfo& info) {
+            if (!engine_.has_executor())
+              return engine_.call_back([&] { (*handler)(sample, info); });
+            engine_.execute([handler, sample, info] { (*handler)(sample, info); });
+          });
     }
     [[nodiscard]] std::optional<pubsub::DataReader<T>>& reader() noexcept { return reader_; }
     [[nodiscard]] std::uint32_t matched() const {
@@ -129,6 +132,10 @@ class TopicHandle {
     }
     [[nodiscard]] bool handed_over() override { return waiting_.empty(); }
     void end() noexcept override {
+      if (!waiting_.empty())
+        engine_.tell("topic '" + topic_.name() + "': " + std::to_string(waiting_.size()) +
+                     " samples that were accepted have not been written: this member ended, or "
+                     "hand_over_ms was over");
       writer_.reset();
       reader_.reset();
       topic_ = {};

@@ -21,7 +21,9 @@ class Turn {
   }
   /// Waits for the turn. The thread that has it, and those that would take it, learn from wanted()
   /// that another one waits.
-  void take() noexcept;
+  void take() noexcept { static_cast<void>(take_within(kForever)); }
+  /// Waits at most so long; returns whether this thread has the turn.
+  [[nodiscard]] bool take_within(std::uint64_t timeout_ns) noexcept;
   void give() noexcept {
     if (state_.exchange(kFree, std::memory_order_release) == kAwaited) state_.notify_one();
   }
@@ -32,6 +34,10 @@ class Turn {
   void share() noexcept;
 
  private:
+  bool look_for_it(std::uint64_t timeout_ns) noexcept;
+  bool sleep_for_it() noexcept;
+
+  static constexpr std::uint64_t kForever = UINT64_MAX;
   static constexpr std::uint32_t kFree = 0, kTaken = 1, kAwaited = 2;
   alignas(128) std::atomic<std::uint32_t> state_{kFree};
   alignas(128) std::atomic<std::uint32_t> wanted_{0};
