@@ -174,6 +174,8 @@ class Table {
   /// The value of a column at row i: one load if it has one entry of up to 8 bytes.
   template <class M>
   [[nodiscard]] auto get(std::size_t i, M Row::*column) const noexcept {
+    static_assert(detail::MemberTraits<detail::StoredAs<M>>::kKind != ColumnKind::list,
+                  "dunlin: a list has no one value: read table[i].list.at(index)");
     return detail::load_value(detail::cell_of(stored(i), column));
   }
   /// The value of one entry of a column: get(i, dunlin::entry(&Row::costs, 3)).

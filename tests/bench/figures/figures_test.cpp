@@ -68,6 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Container, EveryFigure, testing::ValuesIn(figures_of("c
 INSTANTIATE_TEST_SUITE_P(Fabric, EveryFigure, testing::ValuesIn(figures_of("fabric")), name_of);
 INSTANTIATE_TEST_SUITE_P(Multicast, EveryFigure, testing::ValuesIn(figures_of("multicast")),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Node, EveryFigure, testing::ValuesIn(figures_of("node")), name_of);
 INSTANTIATE_TEST_SUITE_P(Segment, EveryFigure, testing::ValuesIn(figures_of("segment")), name_of);
 INSTANTIATE_TEST_SUITE_P(Store, EveryFigure, testing::ValuesIn(figures_of("store")), name_of);
 INSTANTIATE_TEST_SUITE_P(Table, EveryFigure, testing::ValuesIn(figures_of("table")), name_of);
