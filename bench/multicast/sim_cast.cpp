@@ -48,7 +48,7 @@ class Node {
           fabric_, options, [this](std::span<const Delivery> batch) { take(batch); }));
     }
     const bool delayed = rank < cast.senders && rank + cast.delayed >= cast.senders;
-    delay_ns_ = delayed ? cast.delay_ns : 0;
+    delay_ns_ = delayed ? cast.delay_ns : cast.pace_ns;
     sends_ = rank < cast.senders && delay_ns_ != SimCast::kSilent;
     world.attach(rank, [this] { return poll(); });
   }
@@ -142,6 +142,7 @@ SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, con
   };
   run_until(world, [&] { return delivered() >= cast.messages / 4; });  // rings are full by then
   const std::uint64_t start = world.now_ns(), before = delivered();
+  const std::uint64_t operations = world.operations();
   run_until(world, [&] { return delivered() >= before + cast.messages; });
   const auto ns = static_cast<double>(world.now_ns() - start);
   const multicast::Counters c = nodes.front()->counters();
@@ -154,6 +155,7 @@ SimCastFigures run_sim_cast(const sim::Profile& network, std::uint64_t seed, con
   return {.bytes_per_ns = static_cast<double>((delivered() - before) * cast.bytes) / ns,
           .latencies_ns = {late(0.5), late(0.99), late(0.999)},
           .writes_per_message = ratio(c.puts + c.pushes, c.messages_sent),
+          .operations_per_message = ratio(world.operations() - operations, delivered() - before),
           .posting_share = static_cast<double>(c.posting_ns) / static_cast<double>(world.now_ns()),
           .records_sent_at_once = ratio(c.records_announced, c.send_batches),
           .slots_received_at_once = ratio(c.slots_received, c.receive_batches),

@@ -26,6 +26,7 @@ struct SimCast {
 
   std::uint32_t delayed = 0;       // of the senders, the last so many
   std::uint64_t delay_ns = 0;      // after each message; kSilent: they send none
+  std::uint64_t pace_ns = 0;       // after each message of the other senders
   std::uint64_t upcall_ns = 0;     // the upcall of a batch takes
   double copy_ns_per_byte = 0.0;   // at both ends
   double store_ns_per_byte = 0.0;  // after each delivery
@@ -38,6 +39,7 @@ struct SimCastFigures {
   // From commit() to the sender's own delivery: median, 99 %, 99.9 %.
   std::array<double, 3> latencies_ns{};
   double writes_per_message = 0;  // posted by a sender, for each of its own
+  double operations_per_message = 0;  // posted by all members, for each message
   double posting_share = 0;       // of the time
   double records_sent_at_once = 0;
   double slots_received_at_once = 0;

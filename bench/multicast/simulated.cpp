@@ -165,6 +165,40 @@ std::vector<Result> by_upcall(const Effort& effort) {
   return for_settings(cases, measure)(effort);
 }
 
+/// The operations of all 16 members for each message, where some senders speak and the others are
+/// silent. The limit: those that are silent are no senders.
+std::vector<Result> by_silence(const Effort& effort) {
+  const Network network(effort, kNetwork);
+  std::vector<Result> results;
+  for (const std::uint64_t pace_ns : {0UL, 50'000UL}) {
+    for (const std::uint32_t speak : {1U, kMost / 2}) {
+      for (const bool ahead : {true, false}) {
+        SimCast cast = all_send(kMost, {.nulls_ahead = ahead}, pace_ns == 0 ? 8'000 : 1'000);
+        if (effort.quick) cast.messages = 100;
+        cast.bytes = 100;
+        cast.pace_ns = pace_ns;
+        SimCast limit = cast;
+        cast.delayed = kMost - speak;
+        cast.delay_ns = SimCast::kSilent;
+        limit.senders = speak;
+        const auto operations = [&](const SimCast& of) {
+          return over_seeds(effort, [&](std::uint64_t seed) {
+            return run_sim_cast(network.profile, seed, of).operations_per_message;
+          });
+        };
+        results.push_back(compared({.params = {{"senders", double(kMost)},
+                                               {"speak", double(speak)},
+                                               {"pace", pace_ns == 0 ? "none" : "50 us"},
+                                               {"nulls ahead", ahead ? "yes" : "no"}},
+                                    .unit = "operations"},
+                                   operations(cast), "the silent ones are no senders",
+                                   operations(limit)));
+      }
+    }
+  }
+  return results;
+}
+
 }  // namespace
 
 std::vector<Experiment> simulated_casts() {
@@ -179,6 +213,9 @@ std::vector<Experiment> simulated_casts() {
        {"simulated subgroups",
         "the same for 8 members that are in so many subgroups, one or all in use", "",
         by_subgroups},
+       {"simulated silence",
+        "operations of all 16 members for each message of 100 B, where some senders are silent", "",
+        by_silence},
        {"simulated upcall", "the same where upcalls take their time, or copy", "", by_upcall}});
 }
 

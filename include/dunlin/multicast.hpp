@@ -78,6 +78,12 @@ class Multicast {
   /// SendResult::sent, nothing was sent. Throws Error for a message of more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
   [[nodiscard]] std::size_t largest_in_place() const noexcept;
+  /// Whether send() would take a message of so many bytes now.
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept;
+  /// Sets the handler that the group's poll() calls when there is room for what prepare() or send()
+  /// refused last: once after each refusal that polling can end. It may send; it may not poll. An
+  /// exception comes out of that poll(). Null: none.
+  void on_room(std::function<void()> handler);
   /// Whether all other members that are there have what was sent here, and will deliver it even if
   /// this member ends now: a process that must lose nothing polls the group until then before it
   /// ends. In the durable mode the messages are in the others' logs; in the unordered mode the

@@ -36,9 +36,12 @@ Multicast::~Multicast() = default;
 std::span<std::byte> Multicast::prepare(std::size_t bytes) noexcept {
   Participant& own = *participant_;
   DUNLIN_ONE_THREAD(&own.group_.fabric());
-  if (!own.may_send()) return {};
   own.fruitless_polls_ = 0;
-  return own.present().prepare(bytes);
+  std::span<std::byte> room;
+  if (own.may_send()) room = own.present().prepare(bytes);
+  if (room.data() == nullptr && bytes <= largest_in_place()) [[unlikely]]
+    own.note_refused(bytes);
+  return room;
 }
 
 void Multicast::commit() noexcept {
@@ -50,12 +53,22 @@ SendResult Multicast::send(std::span<const std::byte> message) {
   Participant& own = *participant_;
   DUNLIN_ONE_THREAD(&own.group_.fabric());
   own.fruitless_polls_ = 0;
-  if (!own.may_send()) [[unlikely]]
-    return own.why_not_send();
-  const SendResult result = own.present().send(message);
-  if (result == SendResult::wedged) [[unlikely]]
-    return own.why_not_send();
-  return result;
+  const SendResult result = own.may_send() ? own.present().send(message) : SendResult::wedged;
+  if (result == SendResult::sent) [[likely]]
+    return result;
+  own.note_refused(message.size());
+  return result == SendResult::wedged ? own.why_not_send() : result;
+}
+
+bool Multicast::has_room(std::size_t bytes) const noexcept {
+  DUNLIN_ONE_THREAD(&participant_->group_.fabric());
+  return participant_->has_room(bytes);
+}
+
+void Multicast::on_room(std::function<void()> handler) {
+  DUNLIN_ONE_THREAD(&participant_->group_.fabric());
+  if (!handler) participant_->refused_bytes_.reset();
+  participant_->room_handler_ = std::move(handler);
 }
 
 std::size_t Multicast::largest_in_place() const noexcept {

@@ -45,6 +45,20 @@ namespace dunlin::multicast::order {
   return due;
 }
 
+/// A sender that has taken nulls so often in a row, without a message of its own between them,
+/// takes further ones ahead: it is left out of the rounds until it speaks (MC-B7).
+inline constexpr std::uint64_t kNullsUntilLeftOut = 8;
+inline constexpr std::uint64_t kMostRoundsAhead = 4096;
+
+/// Up to which slot a sender takes nulls, if its slots below `due` are waited for, `silent` slots
+/// of it are nulls since its last message, and it has taken them in so many parts. The rounds ahead
+/// double as it stays silent.
+[[nodiscard]] inline std::uint64_t nulls_up_to(std::uint64_t due, std::uint64_t silent,
+                                               std::uint64_t parts) noexcept {
+  if (parts < kNullsUntilLeftOut) return due;
+  return due + (silent < kMostRoundsAhead ? silent : kMostRoundsAhead);
+}
+
 /// The lowest number from `from` on that may be a message; senders' slots that are not known yet
 /// may be. Messages of `except` do not count.
 [[nodiscard]] std::uint64_t next_message(std::uint64_t from, std::optional<std::size_t> except,

@@ -164,7 +164,9 @@ std::size_t Multicast::Participant::poll() {
     leave_if(log_->failure());  // the others can go on without this member
     if (!log_->begun()) return done;
   }
-  const std::size_t found = present().poll();
+  std::size_t found = present().poll();
+  if (refused_bytes_) [[unlikely]]
+    found += tell_of_room();
   if (log_ && log_->trim_is_due()) [[unlikely]]
     trim_log();
   if (found > 0 || log_)
@@ -292,6 +294,15 @@ SendResult Multicast::Participant::why_not_send() const noexcept {
   if (!views_.present().view->sends()) return SendResult::not_a_sender;
   if (state_.awaited()) return SendResult::waiting_for_state;
   return resending_.pending() ? SendResult::no_room : SendResult::wedged;
+}
+
+/// Calls the handler once, so that one that is refused again hears of room again.
+std::size_t Multicast::Participant::tell_of_room() {
+  if (!has_room(*refused_bytes_)) return 0;
+  refused_bytes_.reset();
+  // The handler may set another one, and must not destroy itself by that.
+  if (const auto handler = room_handler_) handler();
+  return 1;
 }
 
 // --- handing over what was sent ------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -73,6 +74,13 @@ class Multicast::Participant final : public SubgroupParticipant {
     return !views_.empty() && !resending_.pending() && !state_.awaited() && !leaving_;
   }
   [[nodiscard]] multicast::SendResult why_not_send() const noexcept;
+  void note_refused(std::size_t bytes) noexcept {
+    if (room_handler_) refused_bytes_ = bytes;
+  }
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept {
+    return may_send() && present().has_room(bytes);
+  }
+  [[nodiscard]] std::size_t tell_of_room();
   void hand_up(std::span<const multicast::Delivery> batch);
   [[nodiscard]] std::size_t poll_for_others();
   void check_not_begun(const char* what) const;
@@ -93,6 +101,8 @@ class Multicast::Participant final : public SubgroupParticipant {
   multicast::JoinerState state_;
   multicast::DeliveryUpcall upcall_;
   MembersHandler members_handler_;
+  std::function<void()> room_handler_;
+  std::optional<std::size_t> refused_bytes_;  // by prepare() or send(), and not told of room since
   bool at_run_time_ = false;              // the subgroup came at run time
   bool leaving_ = false;                  // this member leaves, and takes nothing more to send
   std::uint64_t hand_over_until_ns_ = 0;  // 0: hand_over() was not called yet

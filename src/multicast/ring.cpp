@@ -17,17 +17,19 @@ std::uint64_t RingCursor::pass_to_record(std::uint64_t real) noexcept {
   return kNoSlot;
 }
 
+bool RingWriter::has_room(std::size_t message_bytes) const noexcept {
+  if (message_bytes > shape_.most_message_bytes()) return false;
+  if (window_ != 0 && in_use() >= window_) return false;
+  const std::size_t bytes = shape_.record_bytes(message_bytes);
+  return room_for(skip_before(bytes) + bytes);
+}
+
 std::byte* RingWriter::prepare(std::size_t message_bytes) noexcept {
   prepared_.reset();
-  if (message_bytes > shape_.most_message_bytes()) return nullptr;
-  if (window_ != 0 && in_use() >= window_) return nullptr;
-  const std::size_t bytes = shape_.record_bytes(message_bytes);
-  const std::size_t place = shape_.place(head_);
-  const std::size_t to_the_end = shape_.bytes - place;
-  const std::size_t skip = bytes <= to_the_end ? 0 : to_the_end;
-  if (!room_for(skip + bytes)) return nullptr;
+  if (!has_room(message_bytes)) return nullptr;
+  const std::size_t skip = skip_before(shape_.record_bytes(message_bytes));
   prepared_ = {.bytes = message_bytes, .skip = skip};
-  return shape_.memory + (skip == 0 ? place : 0) + kWordBytes;
+  return shape_.memory + (skip == 0 ? shape_.place(head_) : 0) + kWordBytes;
 }
 
 std::size_t RingWriter::commit(bool continues) noexcept {

@@ -130,6 +130,8 @@ class RingWriter {
   explicit RingWriter(RingShape shape, std::uint32_t window = 0) noexcept
       : shape_(shape), window_(window), tail_(shape) {}
 
+  /// Whether there is room for a message of so many bytes.
+  [[nodiscard]] bool has_room(std::size_t message_bytes) const noexcept;
   /// Where to build a message; null if there is no room. A later call replaces it.
   [[nodiscard]] std::byte* prepare(std::size_t message_bytes) noexcept;
   [[nodiscard]] bool prepared() const noexcept { return prepared_.has_value(); }
@@ -165,6 +167,11 @@ class RingWriter {
     std::size_t bytes;
     std::uint64_t skip;  // the rest of the ring, if the record does not fit there
   };
+  /// The bytes at the end of the ring that a record of so many bytes would leave out.
+  [[nodiscard]] std::size_t skip_before(std::size_t record_bytes) const noexcept {
+    const std::size_t to_the_end = shape_.bytes - shape_.place(head_);
+    return record_bytes <= to_the_end ? 0 : to_the_end;
+  }
   [[nodiscard]] bool room_for(std::uint64_t bytes) const noexcept {
     return head_ + bytes - free_position_ <= shape_.bytes;
   }

@@ -88,6 +88,13 @@ SendResult Sender::send_long(std::span<const std::byte> message) {
   return SendResult::sent;
 }
 
+bool Sender::has_room(std::size_t bytes) noexcept {
+  if (!own_ || !lifecycle_.open() || long_.feeding()) return false;
+  if (bytes > ring_.most_message_bytes() || writer_.has_room(bytes)) return true;
+  reclaim();
+  return writer_.has_room(bytes);
+}
+
 /// Frees the bytes of records that all members have delivered (MC-B2).
 void Sender::reclaim() noexcept {
   const bool ordered = memory_.ordered();
@@ -120,8 +127,12 @@ void Sender::feed() noexcept {
 
 void Sender::take_nulls() noexcept {
   if (!own_ || !memory_.options().switches.nulls) return;
-  std::uint64_t due = order::slots_due(receipts_.real(), *own_);
-  if (due > writer_.taken()) statistics_.counters.nulls += writer_.pass_to(due);
+  const std::uint64_t due = order::slots_due(receipts_.real(), *own_);
+  if (due <= writer_.taken()) return;
+  if (std::exchange(silent_since_, writer_.real()) != writer_.real()) nulls_in_a_row_ = 0;
+  const std::uint64_t parts = memory_.options().switches.nulls_ahead ? nulls_in_a_row_++ : 0;
+  const std::uint64_t silent = writer_.taken() - writer_.real();
+  statistics_.counters.nulls += writer_.pass_to(order::nulls_up_to(due, silent, parts));
 }
 
 bool Sender::poll() noexcept {

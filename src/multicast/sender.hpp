@@ -26,6 +26,7 @@ class Sender {
   [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   void commit() noexcept;
   [[nodiscard]] SendResult send(std::span<const std::byte> message);
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
   // --- the stage ---------------------------------------------------------------------------------
   /// Takes the slots that others wait for as nulls.
@@ -85,6 +86,8 @@ class Sender {
   // A member that has received all below this number has what was inlined last.
   std::uint64_t inlined_below_ = 0;
   SentLong long_;
+  std::uint64_t silent_since_ = 0;    // the slot behind the last record, as nulls were taken last
+  std::uint64_t nulls_in_a_row_ = 0;  // how often since then
 };
 
 }  // namespace dunlin::multicast

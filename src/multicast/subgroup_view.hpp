@@ -20,7 +20,7 @@
 #include "multicast/view_options.hpp"
 
 /// One subgroup in one view: its senders' messages, delivered by every member, in one order.
-/// docs/multicast.md gives what is promised (MC-O1 to MC-O6) and why it holds (MC-B1 to MC-B6). One
+/// docs/multicast.md gives what is promised (MC-O1 to MC-O6) and why it holds (MC-B1 to MC-B7). One
 /// thread at a time, that of the fabric; all progress is made in poll().
 ///
 ///     SubgroupView view(
@@ -57,6 +57,8 @@ class SubgroupView {
   [[nodiscard]] SendResult send(std::span<const std::byte> message) {
     return sender_.send(message);
   }
+  /// Whether send() would take a message of so many bytes.
+  [[nodiscard]] bool has_room(std::size_t bytes) noexcept { return sender_.has_room(bytes); }
   /// Whether this member is one of the senders.
   [[nodiscard]] bool sends() const noexcept { return memory_.own_sender_rank().has_value(); }
   [[nodiscard]] std::size_t largest_in_place() const noexcept {

@@ -13,12 +13,13 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::size_t kMessagesAPoll = kMaxBatchMessages;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 }  // namespace
 
 Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
                  std::shared_ptr<TopicCore> topic)
-    : group_(group), clock_(std::move(clock)) {
+    : group_(group), clock_(std::move(clock)), linger_ns_(options.sender_linger_ms * kNsPerMs) {
   topic->carried_by(*this);
   wake(*topic);
   topics_.push_back(std::move(topic));
@@ -42,7 +43,11 @@ Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const Participa
 
 Carrier::Carrier(Group& group, std::shared_ptr<PollClock> clock, const ParticipantOptions& options,
                  const TopicQos& qos)
-    : group_(group), clock_(std::move(clock)), order_(qos.order), ring_bytes_(qos.ring_bytes) {
+    : group_(group),
+      clock_(std::move(clock)),
+      order_(qos.order),
+      ring_bytes_(qos.ring_bytes),
+      linger_ns_(options.sender_linger_ms * kNsPerMs) {
   channel_ = std::make_unique<Channel>(
       group, qos, options,
       Channel::Handlers{.save = [this] { return save(); },
@@ -78,13 +83,48 @@ std::size_t Carrier::poll() {
   if (channel_->left() && why_left_.empty() && !leaving_) [[unlikely]]
     on_left();
   std::size_t done = is_order() ? declare_topics() : 0;
+  bool has_to_send = !waiting_.empty() || declaring_ > 0;
   // The loop is by index, because handlers may add topics.
-  for (std::size_t i = 0; i < awake_.size(); ++i) done += awake_[i]->begin_poll();
+  for (std::size_t i = 0; i < awake_.size(); ++i) {
+    done += awake_[i]->begin_poll();
+    has_to_send = has_to_send || awake_[i]->has_to_send();
+  }
+  if (has_to_send && !sends_ && unused()) has_to_send = false;  // this member is about to leave
   done += drain();
-  bool waits = leaving_ || declaring_ > 0;
+  done += choose_role(has_to_send) ? 1 : 0;
+  bool waits = leaving_ || declaring_ > 0 || sends_until_ns_ != kInfiniteNs;
   for (std::size_t i = 0; i < awake_.size(); ++i) waits = awake_[i]->end_poll() || waits;
   fruitless_polls_ = done > 0 || waits ? 0 : fruitless_polls_ + (rests() ? 0U : 1U);
   return done;
+}
+
+/// PUB-W1: asks to be a sender while this member has something to send, and for a while after.
+/// Returns whether it has asked for a change, which the next poll sends.
+bool Carrier::choose_role(bool has_to_send) {
+  if (leaving_ || channel_->left() || group_.ended()) [[unlikely]] {
+    sends_until_ns_ = kInfiniteNs;
+    return false;
+  }
+  if (has_to_send) {
+    sends_until_ns_ = kInfiniteNs;
+    if (sends_) [[likely]]
+      return false;
+  } else if (sends_) {
+    // Not the poll's clock: what calls behind the poll see of the time must not depend on this.
+    const std::uint64_t now_ns = group_.fabric().now_ns();
+    if (sends_until_ns_ == kInfiniteNs) sends_until_ns_ = now_ns + linger_ns_;
+    lingers_ = now_ns < sends_until_ns_;
+    if (lingers_ || !channel_->joined() || !channel_->acknowledged()) return false;
+    sends_until_ns_ = kInfiniteNs;
+    role_checked_ = members_seen_;
+  } else {
+    // A change may have ended before one of the last messages counted, which is to be sent again.
+    if (std::exchange(role_checked_, members_seen_) == members_seen_ || channel_->acknowledged())
+      return false;
+  }
+  sends_ = !sends_;
+  channel_->set_sends(sends_);
+  return true;
 }
 
 void Carrier::members_may_have_changed() {
@@ -170,7 +210,8 @@ void Carrier::let_idle_go() {
 }
 
 std::uint64_t Carrier::due_ns() const noexcept {
-  std::uint64_t due_ns = kInfiniteNs;
+  // Once that time has passed, a write of another member ends the wait.
+  std::uint64_t due_ns = lingers_ ? sends_until_ns_ : kInfiniteNs;
   for (const TopicCore* const topic : awake_) due_ns = std::min(due_ns, topic->due_ns());
   return due_ns;
 }
@@ -179,8 +220,10 @@ bool Carrier::unused() noexcept {
   if (!awake_.empty() && awake_.front()->has_endpoints()) [[likely]]
     return false;
   bool unused = declaring_ == 0 && hold_.use_count() == 1;
+  // Leaving takes the endpoints along (PUB-T4), so this member need not become a sender for that.
+  const bool leaving_withdraws = !is_order() && !sends_;
   for (std::size_t i = 0; i < topics_.size() && (unused || is_order()); ++i) {
-    const bool is_free = topics_[i].use_count() == 1 && topics_[i]->unused();
+    const bool is_free = topics_[i].use_count() == 1 && topics_[i]->unused(leaving_withdraws);
     if (is_free && topics_[i]->is_held()) topics_[i]->let_go();
     unused = unused && is_free;
   }

@@ -26,6 +26,8 @@ class TopicCore;
 ///          deliver them in one order, and count them alike.
 ///  PUB-O2  A topic of an order has the number of its first declaration, which lies in the
 ///          order: so all members agree on it, on its policies, and on which later one is refused.
+///  PUB-W1  A member is a sender of the subgroup while it has a writer, or a message of its own
+///          that the others may lack; readers send nothing but their announcements.
 ///  PUB-O3  A member of an order has each of its topics, with what it stores, also those of
 ///          which it has no entity: so it can be given any of them later, without gap or
 ///          duplicate (PUB-T2).
@@ -99,6 +101,7 @@ class Carrier {
   [[nodiscard]] bool is_order() const noexcept { return !order_.empty(); }
   [[nodiscard]] TopicCore& only() const noexcept { return *topics_.front(); }
   void members_may_have_changed();
+  [[nodiscard]] bool choose_role(bool has_to_send);
   std::size_t drain();
   void let_idle_go();
   [[nodiscard]] TopicCore* receiver_of(const multicast::Delivery& delivery);
@@ -133,6 +136,12 @@ class Carrier {
   static constexpr std::uint32_t kFruitlessUntilRest = 64;
   std::uint32_t fruitless_polls_ = 0;
   bool leaving_ = false;
+  // --- whether this member is a sender (PUB-W1) ---
+  const std::uint64_t linger_ns_;
+  bool sends_ = true;                           // what this member has asked for last
+  std::uint64_t sends_until_ns_ = kInfiniteNs;  // kInfiniteNs: it does not wait to cease
+  bool lingers_ = false;                        // that time has not come; else means nothing
+  std::uint64_t role_checked_ = 0;              // in this generation of the subgroup
   std::string why_left_;
   std::shared_ptr<void> hold_ = std::make_shared<bool>();
   std::unique_ptr<Channel> channel_;  // the last member, because its handlers use the others

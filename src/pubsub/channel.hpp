@@ -55,6 +55,11 @@ class Channel {
   [[nodiscard]] std::size_t largest_in_place() const noexcept {
     return multicast_->largest_in_place();
   }
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
+    return multicast_->has_room(bytes);
+  }
+  /// Asks that this member becomes a sender, or ceases to be one. Not for one that leaves.
+  void set_sends(bool sends) { multicast_->set_sends(sends); }
   [[nodiscard]] const Subgroup& subgroup() const noexcept { return multicast_->subgroup(); }
   /// Whether the members differ from those for which the number `seen` stands; updates `seen`.
   [[nodiscard]] bool members_changed(std::uint64_t& seen) const noexcept;

@@ -45,7 +45,7 @@ class ParticipantCore {
                           polled.push_back(carriers[i].get());
                           return polled.back()->poll();
                         });
-    remove_unused(polled);
+    done += remove_unused(polled);
     std::exception_ptr failure;
     for (Carrier* const carrier : polled) carrier->flush(failure);
     wake_in_time(polled);
@@ -130,14 +130,20 @@ class ParticipantCore {
                   ", and it is asked for " + place(order) + "; these would be two topics");
     }
   }
-  /// Makes carriers of topics without any handle leave their subgroups, then removes them.
-  void remove_unused(const std::vector<Carrier*>& polled) {
+  /// Makes carriers of topics without any handle leave their subgroups, then removes them. Returns
+  /// how many begin to leave: the next poll tells the group.
+  std::size_t remove_unused(const std::vector<Carrier*>& polled) {
+    std::size_t left = 0;
     for (Carrier* const carrier : polled) {
-      if (!carrier->leaving() && carrier->unused()) carrier->leave();
+      if (!carrier->leaving() && carrier->unused()) {
+        carrier->leave();
+        ++left;
+      }
       if (!carrier->leaving() || !carrier->left()) continue;
       const auto found = std::ranges::find(carriers, carrier, &std::shared_ptr<Carrier>::get);
       if (found != carriers.end()) end(static_cast<std::size_t>(found - carriers.begin()));
     }
+    return left;
   }
   void end(std::size_t place) {
     carriers[place]->end();
@@ -334,6 +340,7 @@ Status AnyWriter::peek_changes() const noexcept { return core_->changes(); }
 void AnyWriter::on_status(std::function<void(Status)> handler) {
   core_->on_status = std::move(handler);
 }
+void AnyWriter::on_room(std::function<void()> handler) { core_->on_room = std::move(handler); }
 bool AnyWriter::acknowledged() const { return core_->acknowledged(); }
 bool AnyWriter::wait_for_acknowledgments(std::uint32_t timeout_ms) {
   const auto done = [this] { return core_->acknowledged() || core_->topic->ended(); };

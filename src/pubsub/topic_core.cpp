@@ -56,7 +56,9 @@ std::size_t TopicCore::begin_poll() {
   if (due_ns_ != kInfiniteNs) now_ns_ = clock_->now_ns();
   close_endpoints();
   if (!why_refused.empty()) outbox_.clear();
-  return outbox_.empty() || !may_send() ? 0 : send_outbox();
+  std::size_t done = outbox_.empty() || !may_send() ? 0 : send_outbox();
+  for (const auto& writer : writers_) done += writer->note_room() ? 1 : 0;
+  return done;
 }
 
 bool TopicCore::end_poll() {
@@ -338,8 +340,10 @@ bool TopicCore::is_idle() const noexcept {
          due_ns_ == kInfiniteNs && !failure_ && !inconsistent_changed_;
 }
 
-bool TopicCore::unused() const noexcept {
-  if (!writers_.empty() || !readers_.empty() || !outbox_.empty()) return false;
+bool TopicCore::unused(bool leaving_withdraws) const noexcept {
+  if (!writers_.empty() || !readers_.empty()) return false;
+  if (leaving_withdraws) return true;
+  if (!outbox_.empty()) return false;
   if (!why_refused.empty()) return true;
   const auto mine = members_.find(me_);
   return mine == members_.end() ||

@@ -55,6 +55,8 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   /// Gives stored samples to late readers; `most` is the number of messages that this poll may
   /// take.
   std::size_t begin_drain(std::size_t& most);
+  /// Whether this member has a writer of the topic, or a message that is not sent yet.
+  [[nodiscard]] bool has_to_send() const noexcept { return !writers_.empty() || !outbox_.empty(); }
   /// Whether the topic takes no message now.
   [[nodiscard]] bool waits() { return waits_for_a_reader() || waits_for_late_readers(); }
   void take(const multicast::Delivery& delivery);
@@ -68,7 +70,8 @@ class TopicCore : public std::enable_shared_from_this<TopicCore> {
   /// Tells handlers what has changed; `failure` becomes the first exception of a handler.
   void flush(std::exception_ptr& failure);
   /// Whether no entity of the topic is left here, and all that was sent here has come back.
-  [[nodiscard]] bool unused() const noexcept;
+  /// `leaving_withdraws`: what is not sent yet of closed entities need not be sent.
+  [[nodiscard]] bool unused(bool leaving_withdraws) const noexcept;
   /// Ends the topic; calls on entities that still exist return `ended`.
   void end() noexcept;
   // These are in topic_state.cpp.

@@ -46,13 +46,36 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
   return made;
 }
 
-WriteResult WriterCore::put(const void* sample, Kind kind, const ClientStamp* from) {
+WriteResult WriterCore::noted(WriteResult result) noexcept {
+  refused_ = result == WriteResult::no_room || result == WriteResult::not_ready;
+  return result;
+}
+
+/// Memory in the ring; the writer is told when there is room if there is none now.
+std::span<std::byte> WriterCore::prepare(std::size_t bytes) noexcept {
+  refused_bytes_ = bytes;
+  const auto room = topic->channel()->prepare(bytes);
+  refused_ = room.data() == nullptr && bytes <= topic->channel()->largest_in_place();
+  return room;
+}
+
+bool WriterCore::note_room() noexcept {
+  if (!refused_ || !on_room) [[likely]]
+    return false;
+  const Channel* const channel = topic->channel();
+  if (!active || closed_ || channel == nullptr || !channel->has_room(refused_bytes_)) return false;
+  refused_ = false;
+  room_came_ = true;
+  return true;
+}
+
+WriteResult WriterCore::try_put(const void* sample, Kind kind, const ClientStamp* from) {
   if (!active || closed_ || topic->channel() == nullptr) [[unlikely]]
     return why_not();
   MessageHeader made = header(kind, sample);
   if (type_->plain && from == nullptr) {
     const std::size_t bytes = kHeaderBytes + type_->bytes;
-    if (const auto room = topic->channel()->prepare(bytes); room.data() != nullptr) [[likely]] {
+    if (const auto room = prepare(bytes); room.data() != nullptr) [[likely]] {
       std::memcpy(room.data(), &made, kHeaderBytes);
       std::memcpy(room.data() + kHeaderBytes, sample, type_->bytes);
       topic->channel()->commit();
@@ -72,6 +95,7 @@ WriteResult WriterCore::put(const void* sample, Kind kind, const ClientStamp* fr
   } else {
     type_->encode(sample, message_);
   }
+  refused_bytes_ = message_.size();
   const WriteResult result = topic->send(message_);
   if (result == WriteResult::written) written(made);
   return result;
@@ -94,8 +118,12 @@ void WriterCore::written(const MessageHeader& made) {
 }
 
 void* WriterCore::loan() noexcept {
-  if (!active || closed_ || topic->channel() == nullptr || !type_->plain) return nullptr;
-  const auto room = topic->channel()->prepare(kHeaderBytes + type_->bytes);
+  if (!type_->plain) return nullptr;
+  if (!active || closed_ || topic->channel() == nullptr) {
+    refused_ = !closed_;
+    return nullptr;
+  }
+  const auto room = prepare(kHeaderBytes + type_->bytes);
   loaned_ = room.data();
   loaned_as_ = topic->channel()->prepared();
   loaned_header_.reset();
@@ -103,7 +131,11 @@ void* WriterCore::loan() noexcept {
 }
 
 std::span<std::byte> WriterCore::loan(const void* fields, std::size_t elements) {
-  if (!active || closed_ || topic->channel() == nullptr || type_->encode_head == nullptr) return {};
+  if (type_->encode_head == nullptr) return {};
+  if (!active || closed_ || topic->channel() == nullptr) {
+    refused_ = !closed_;
+    return {};
+  }
   loaned_header_ = header(Kind::sample, fields);
   message_.resize(kHeaderBytes);
   std::memcpy(message_.data(), &*loaned_header_, kHeaderBytes);
@@ -112,7 +144,7 @@ std::span<std::byte> WriterCore::loan(const void* fields, std::size_t elements) 
   const std::size_t all = round_up(message_.size() + bytes, cdr::kHeaderBytes);
   const std::size_t padding = all - message_.size() - bytes;
   message_[kHeaderBytes + cdr::kHeaderBytes - 1] = static_cast<std::byte>(padding);
-  const auto room = topic->channel()->prepare(all);
+  const auto room = prepare(all);
   loaned_ = room.data();
   loaned_as_ = topic->channel()->prepared();
   if (loaned_ == nullptr) return {};
@@ -195,6 +227,10 @@ void WriterCore::changed(Status status) noexcept {
 Status WriterCore::take_changes() noexcept { return std::exchange(changes_, Status::none); }
 
 void WriterCore::flush() {
+  if (std::exchange(room_came_, false) && !closed_) {
+    // The handler may set another one, and must not destroy itself by that.
+    if (const auto handler = on_room) handler();
+  }
   const Status now = std::exchange(pending_, Status::none);
   if (now != Status::none && on_status && !closed_) on_status(now);
 }

@@ -23,25 +23,33 @@ class WriterCore {
   WriterCore(std::shared_ptr<TopicCore> topic, std::shared_ptr<const TypeSupport> type,
              std::uint16_t number, DataWriterQos qos);
 
-  [[nodiscard]] WriteResult put(const void* sample, Kind kind, const ClientStamp* from = nullptr);
+  [[nodiscard]] WriteResult put(const void* sample, Kind kind, const ClientStamp* from = nullptr) {
+    return noted(try_put(sample, kind, from));
+  }
   [[nodiscard]] void* loan() noexcept;
   [[nodiscard]] std::span<std::byte> loan(const void* fields, std::size_t elements);
   void publish() noexcept;
   [[nodiscard]] WriteResult assert_liveliness();
   [[nodiscard]] bool acknowledged() const;
 
+  /// Looks whether there is room for what was refused last; if so, flush() calls on_room.
+  [[nodiscard]] bool note_room() noexcept;
+
   /// Fires timers that are due, and sends signs of life.
   void check_time(std::uint64_t now_ns);
   [[nodiscard]] std::uint64_t next_due_ns() const noexcept;
 
   void changed(Status status) noexcept;
-  [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none; }
+  [[nodiscard]] bool wants_flush() const noexcept {
+    return pending_ != Status::none || room_came_;
+  }
   void flush();
   [[nodiscard]] Status take_changes() noexcept;
   [[nodiscard]] Status changes() const noexcept { return changes_; }
 
   std::shared_ptr<TopicCore> topic;
   std::function<void(Status)> on_status;
+  std::function<void()> on_room;
   std::string why_refused;
   std::uint64_t announcement = 0;  // counts this member's announcements
   bool active = false;             // whether its announcement was delivered
@@ -57,6 +65,9 @@ class WriterCore {
   void close() noexcept { closed_ = true; }
 
  private:
+  [[nodiscard]] WriteResult try_put(const void* sample, Kind kind, const ClientStamp* from);
+  [[nodiscard]] WriteResult noted(WriteResult result) noexcept;
+  [[nodiscard]] std::span<std::byte> prepare(std::size_t bytes) noexcept;
   [[nodiscard]] WriteResult why_not() const noexcept;
   [[nodiscard]] MessageHeader header(Kind kind, const void* sample);
   void written(const MessageHeader& header);
@@ -75,6 +86,9 @@ class WriterCore {
   bool lost_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> deadlines_ns_;  // by key hash
   std::uint64_t deadline_due_ns_ = kInfiniteNs;
+  bool refused_ = false;           // the last call found no room, and on_room was not called since
+  std::size_t refused_bytes_ = 0;  // the bytes for which there was no room
+  bool room_came_ = false;
   Status pending_ = Status::none;
   Status changes_ = Status::none;
 };

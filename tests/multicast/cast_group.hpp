@@ -122,6 +122,8 @@ class CastGroup {
     for (const std::uint32_t sender : options_.senders) left_[sender] = plan.messages;
   }
   void quit(std::size_t member) { left_[member] = 0; }
+  /// The member sends nothing before that time.
+  void speaks_from(std::size_t member, std::uint64_t ns) { next_send_ns_[member] = ns; }
 
   [[nodiscard]] bool complete() const {
     for (std::size_t member = 0; member < views_.size(); ++member)

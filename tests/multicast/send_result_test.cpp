@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -116,6 +118,78 @@ TEST_F(SendingTwo, SaysThatTheGroupHasEndedAlsoIfAnotherPartEndedIt) {
   });
   ASSERT_TRUE(until_ended(0));
   EXPECT_EQ(senders[0]->send(), SendResult::ended);
+}
+
+TEST_F(SendingTwo, IsToldOfRoomOnceAfterARefusal) {
+  poll(0);
+  world.run_for(1'000'000);
+  std::size_t calls = 0;
+  senders[0]->log.on_room([&] {
+    ++calls;
+    EXPECT_TRUE(senders[0]->log.has_room(100));
+    EXPECT_EQ(senders[0]->send(100), SendResult::sent);
+  });
+  std::size_t sent = 0;
+  while (senders[0]->send(100) == SendResult::sent) ++sent;
+  EXPECT_EQ(senders[0]->log.prepare(100).data(), nullptr);
+  EXPECT_FALSE(senders[0]->log.has_room(100));
+  world.run_for(1'000'000);
+  EXPECT_EQ(calls, 0U) << "the other member has delivered nothing";
+  poll(1);
+  EXPECT_TRUE(world.run_until([&] { return senders[1]->delivered == sent + 1; }, 100'000'000));
+  world.run_for(1'000'000);
+  EXPECT_EQ(calls, 1U);
+}
+
+TEST_F(SendingTwo, IsToldOfRoomForAMessageInPlace) {
+  poll(0);
+  world.run_for(1'000'000);
+  std::size_t calls = 0;
+  senders[0]->log.on_room([&] {
+    ++calls;
+    const std::span<std::byte> room = senders[0]->log.prepare(100);
+    ASSERT_NE(room.data(), nullptr);
+    senders[0]->log.commit();
+  });
+  EXPECT_EQ(senders[0]->log.prepare(senders[0]->log.largest_in_place() + 1).data(), nullptr);
+  world.run_for(1'000'000);
+  EXPECT_EQ(calls, 0U) << "polling does not end that refusal";
+  std::size_t sent = 0;
+  for (; senders[0]->log.prepare(100).data() != nullptr; ++sent) senders[0]->log.commit();
+  poll(1);
+  EXPECT_TRUE(world.run_until([&] { return senders[1]->delivered == sent + 1; }, 100'000'000));
+  EXPECT_EQ(calls, 1U);
+}
+
+TEST_F(SendingTwo, IsToldOfRoomInTheFirstView) {
+  std::size_t calls = 0;
+  senders[0]->log.on_room([&] {
+    ++calls;
+    EXPECT_EQ(senders[0]->send(), SendResult::sent);
+  });
+  EXPECT_EQ(senders[0]->send(), SendResult::wedged);
+  poll(0);
+  poll(1);
+  EXPECT_TRUE(world.run_until([&] { return senders[1]->delivered == 1; }, 100'000'000));
+  EXPECT_EQ(calls, 1U);
+}
+
+TEST_F(SendingTwo, GetsFromPollWhatTheHandlerOfRoomThrows) {
+  senders[0]->log.on_room([] { throw Error("no more today"); });
+  EXPECT_EQ(senders[0]->send(), SendResult::wedged);
+  std::vector<std::string> thrown;
+  world.attach(0, [&]() -> std::size_t {
+    try {
+      return senders[0]->group.poll();
+    } catch (const Error& e) {
+      thrown.emplace_back(e.what());
+      return 1;
+    }
+  });
+  world.run_for(1'000'000);
+  ASSERT_EQ(thrown.size(), 1U);
+  EXPECT_EQ(thrown[0], "no more today");
+  EXPECT_EQ(senders[0]->send(), SendResult::sent);
 }
 
 TEST(SendingInSimulator, WaitsForTheStateOfAMemberThatComesIn) {

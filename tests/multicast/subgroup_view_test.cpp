@@ -392,6 +392,14 @@ struct Drawn {
     if (random() % 3 == 0) {
       group.world.slow(static_cast<Rank>(random() % nodes), 1 + static_cast<double>(random() % 20));
     }
+    silence(group, random());
+  }
+  /// Senders that begin to speak when others have spoken for long (MC-B7).
+  void silence(CastGroup& group, std::uint64_t seed) const {
+    std::mt19937_64 silent(seed);
+    if (silent() % 2 == 0) return;
+    for (const std::uint32_t sender : options.senders)
+      if (silent() % 2 == 0) group.speaks_from(sender, silent() % 1'000'000);
   }
 
   std::mt19937_64 random;

@@ -52,6 +52,8 @@ class Participants {
         nodes(founders + joiners),
         disks_(disks),
         logs_(std::move(logs)) {
+    // Over seeds, members become senders and cease to be senders all the time (PUB-W1).
+    if (seed > 1) logs_.sender_linger_ms = static_cast<std::uint32_t>(seed % 3);
     joinable_ = joiners > 0;
     for (std::uint32_t i = 0; i < joiners; ++i) world.add_node();
     for (Rank rank = 0; rank < nodes.size(); ++rank)

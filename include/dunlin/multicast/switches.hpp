@@ -11,6 +11,7 @@ struct Switches {
   bool batch_send = true;       // false: one message a poll
   bool batch_deliver = true;    // false: one message a poll
   bool nulls = true;            // false: a sender with nothing to send holds up the others
+  bool nulls_ahead = true;      // false: a silent sender takes only the nulls that others wait for
   bool used_bytes_only = true;  // false: whole slots of `slot_bytes` travel
   std::size_t slot_bytes = 0;   // only if used_bytes_only is false; a multiple of 8
   bool one_cache_line = true;   // false: each column is pushed by itself, and carries no message

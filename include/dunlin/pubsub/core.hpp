@@ -47,6 +47,9 @@ struct ParticipantOptions {
   /// members of its topics have the samples that its writers have written, closed writers included.
   /// 0: they do not wait.
   std::uint32_t hand_over_ms = 1'000;
+  /// How long this member stays a sender of a topic in which it has no writer any more (PUB-W1). A
+  /// longer time saves changes of the topic where writers and readers come and go.
+  std::uint32_t sender_linger_ms = 100;
 };
 
 /// A topic of the group's members, as other members see it.
@@ -227,6 +230,10 @@ class AnyWriter {
   [[nodiscard]] Status peek_changes() const noexcept;
   /// Sets the handler that poll() calls with each status that has changed; null: none.
   void on_status(std::function<void(Status)> handler);
+  /// Sets the handler that poll() calls when there is room for what write() or loan() refused last,
+  /// with `no_room` or `not_ready`: once after each refusal that polling can end. It may write.
+  /// Null: none.
+  void on_room(std::function<void()> handler);
   /// Whether all members of the topic have all samples that were written here so far, and will give
   /// them to their readers even if this member ends now (Multicast::acknowledged()).
   [[nodiscard]] bool acknowledged() const;

@@ -113,6 +113,9 @@ class DataWriter {
     return std::span(reinterpret_cast<Element*>(room.data()), room.size() / sizeof(Element));
   }
   void publish() noexcept { writer_.publish(); }
+  /// Sets the handler that poll() calls when there is room for what write() or loan() refused last
+  /// (AnyWriter::on_room()). It must not keep a handle of this writer.
+  void on_room(std::function<void()> handler) { writer_.on_room(std::move(handler)); }
   /// Waits as AnyWriter::wait_for_acknowledgments() does.
   bool wait_for_acknowledgments(std::uint32_t timeout_ms) {
     return writer_.wait_for_acknowledgments(timeout_ms);
