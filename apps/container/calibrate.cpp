@@ -1,7 +1,6 @@
 #include "container/calibrate.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -28,31 +27,6 @@ std::string machine_text() {
     if (line.starts_with("model name"))
       return line.substr(std::min(line.find(':') + 2, line.size()));
   return "unknown processor";
-}
-
-struct Field {
-  const char* name;
-  double ComponentCosts::*member;
-};
-constexpr std::array kFields{Field{"read of 8 bytes", &ComponentCosts::read_ns},
-                             Field{"write of 8 bytes", &ComponentCosts::write_ns},
-                             Field{"compare-and-swap", &ComponentCosts::compare_swap_ns},
-                             Field{"fetch-and-add", &ComponentCosts::fetch_add_ns},
-                             Field{"message and reply", &ComponentCosts::message_ns},
-                             Field{"each further byte", &ComponentCosts::byte_ns},
-                             Field{"... of a message", &ComponentCosts::message_byte_ns},
-                             Field{"second write of a batch", &ComponentCosts::batched_ns},
-                             Field{"one word, each client", &ComponentCosts::shared_word_ns}};
-
-/// Calls each(label, cost) for every cost of `costs`.
-template <class Costs, class Each>
-void for_each_cost(Costs& costs, const Each& each) {
-  for (const Field& field : kFields) each(std::string(field.name), costs.*field.member);
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    const std::string call(name_of(static_cast<Call>(i)));
-    each(call + ", computing", costs.computing_ns.at(i));
-    each("... of a slot in no cache", costs.far_ns.at(i));
-  }
 }
 
 /// The last member of the team is the target, member 0 measures, and then all but the target add to
@@ -95,8 +69,8 @@ void run_calibrate(const Options& options) {
   const Calibrated done = calibrate(options.network, static_cast<std::uint32_t>(options.clients),
                                     static_cast<std::uint32_t>(options.batches));
   say(fmt::format("{}\n\n", done.measured_on));
-  for_each_cost(done.costs, [](const std::string& label, double ns) {
-    say(fmt::format("  {:<24}{:>12.2f} ns\n", label, ns));
+  for_each_cost(done.costs, [](const std::string&, const std::string& words, double ns) {
+    say(fmt::format("  {:<24}{:>12.2f} ns\n", words, ns));
   });
   if (options.clients == 1) say("  (one client: nothing is known of a word that several use)\n");
   if (options.output.empty()) return;
@@ -113,13 +87,16 @@ Calibrated calibrate(const FabricOptions& network, std::uint32_t clients, std::u
   team.run([&](Member& me) {
     const ComponentCosts costs = measure_as(me, group, batches);
     if (me.rank() != 0) return;
-    for_each_cost(costs, [&](const std::string&, double ns) { me.record(0, ns); });
+    for_each_cost(costs,
+                  [&](const std::string&, const std::string&, double ns) { me.record(0, ns); });
   });
   Calibrated done;
   const auto recorded = team.series(0);
   std::size_t next = 0;
   if (!recorded.empty())
-    for_each_cost(done.costs, [&](const std::string&, double& cost) { cost = recorded[next++]; });
+    for_each_cost(done.costs, [&](const std::string&, const std::string&, double& cost) {
+      cost = recorded[next++];
+    });
   done.measured_on = fmt::format("{}; {}, {} cores, {} client{}", team.note(), machine_text(),
                                  usable_cores().size(), clients, clients == 1 ? "" : "s");
   return done;

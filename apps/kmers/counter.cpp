@@ -119,6 +119,14 @@ void KmerCounter::demand_ok(Status status) const {
     throw Error("a k-mer cannot be counted: " + remote::describe(status, "map"));
 }
 
+/// The sum of the one add that is too many is 0.
+void KmerCounter::demand_counted(Status status, std::uint32_t sum) const {
+  demand_ok(status);
+  if (sum == 0)
+    throw Error(
+        fmt::format("a k-mer occurs more than {} times, the most that are counted", UINT32_MAX));
+}
+
 void KmerCounter::add(const Chunk& chunk) {
   {
     const InPart in(times_, Part::hashing);
@@ -187,7 +195,10 @@ void KmerCounter::count_one_sided(std::span<const Kmer> kmers) {
     else
       add_single(kmers[i]);
   }
-  for (std::size_t i = 0; i < many; ++i) demand_ok(adds[i].wait());
+  for (std::size_t i = 0; i < many; ++i) {
+    const Status status = adds[i].wait();
+    demand_counted(status, adds[i].result().value());
+  }
 }
 
 // --- by messages: batches, which the member that holds the k-mers works off ----------------------
@@ -231,7 +242,7 @@ Handled KmerCounter::count(std::span<const Kmer> kmers) {
         while (applied.is_again())  // as when the part has opened a window of its key
           applied = map_->core().apply(MapCall::add, Promise::local,
                                        reinterpret_cast<std::byte*>(&payload));
-        if (applied.status() != Status::ok) demand_ok(applied.status());
+        demand_counted(applied.status(), payload.value);
       });
   return {.taken = kmers.size()};
 }

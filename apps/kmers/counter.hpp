@@ -50,7 +50,7 @@ class KmerCounter {
   /// All members have met behind the round. Its k-mers are found, and there is no map any more.
   void end_round();
 
-  [[nodiscard]] const CountMap& map() const noexcept { return *map_; }
+  [[nodiscard]] CountMap& map() noexcept { return *map_; }
   /// How many this member has added, in a pass through all reads.
   [[nodiscard]] std::uint64_t kmers() const noexcept { return kmers_; }
 
@@ -69,6 +69,8 @@ class KmerCounter {
   void add_single(Kmer kmer);
   [[nodiscard]] bool is_in_round(Kmer kmer) const noexcept;
   void demand_ok(remote::Status status) const;
+  /// Throws Error if no add may have ended with that status, or with that sum.
+  void demand_counted(remote::Status status, std::uint32_t sum) const;
 
   Containers& containers_;
   const CountOptions& options_;

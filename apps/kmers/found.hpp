@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include <dunlin/error.hpp>
 
@@ -18,17 +19,19 @@ struct FoundKmer {
   std::uint64_t count;
 };
 
-/// Reads a file of counts from its beginning to its end. Throws Error if it cannot be opened.
+/// Reads a file of counts from its beginning to its end. Throws Error if it cannot be read.
 class FoundFile {
  public:
-  explicit FoundFile(const std::string& path) : file_(std::fopen(path.c_str(), "rbe")) {
-    if (file_ == nullptr) throw Error("'" + path + "' cannot be read");
+  explicit FoundFile(std::string path)
+      : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rbe")) {
+    if (file_ == nullptr) fail();
   }
   /// False behind the last one.
-  [[nodiscard]] bool next(FoundKmer& found) noexcept {
+  [[nodiscard]] bool next(FoundKmer& found) {
     if (at_ == size_) {
       size_ = std::fread(block_.data(), sizeof(FoundKmer), block_.size(), file_.get());
       at_ = 0;
+      if (size_ == 0 && std::ferror(file_.get()) != 0) fail();
     }
     if (at_ == size_) return false;
     found = block_[at_++];
@@ -36,6 +39,9 @@ class FoundFile {
   }
 
  private:
+  [[noreturn]] void fail() const { throw Error("'" + path_ + "' cannot be read"); }
+
+  std::string path_;
   File file_;
   std::array<FoundKmer, 1024> block_;
   std::size_t at_ = 0, size_ = 0;

@@ -99,6 +99,7 @@ std::byte* AggregatorState::push(Rank to, std::size_t& count) {
   if (lost(to)) return nullptr;
   if (!has_room(to)) {
     send_open(to);
+    hub.progress.poll_in_passing();
     if (!has_room(to)) return nullptr;
   }
   Target& target = targets[to];

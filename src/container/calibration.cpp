@@ -66,12 +66,7 @@ struct CalibrationState final : Served {
   void members_changed() override {}
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override {
     if (head.kind != MessageKind::request) return;
-    hub.send(from,
-             {.container = head.container,
-              .call = head.call,
-              .kind = MessageKind::reply,
-              .status = static_cast<std::uint8_t>(Status::ok)},
-             content);
+    hub.send(from, reply_to(head, Status::ok), content);
   }
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept { return hub.progress; }
@@ -254,7 +249,8 @@ ComponentCosts Calibration::measure(Rank target, std::uint32_t batches) {
   costs.message_byte_ns =
       of_each_byte(at.median_ns(batches, echoes(kLargeMessage)), costs.message_ns, kLargeMessage);
   costs.batched_ns = std::max(at.median_ns(batches, write_pair) - costs.write_ns, 0.0);
-  if (at.is_mapped() && !at.hub.fabric.reach(target, region).empty())
+  const bool has_part = at.hub.is_founder(target);  // of a map; a later member has none
+  if (has_part && at.is_mapped() && !at.hub.fabric.reach(target, region).empty())
     measure_computing(at, target, batches, costs);
   return costs;
 }

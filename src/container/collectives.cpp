@@ -207,7 +207,11 @@ namespace dunlin {
 Collectives::Collectives(Containers& containers, const CollectivesOptions& options)
     : state_(std::make_unique<container::CollectivesState>(containers, options)) {}
 
-Collectives::~Collectives() = default;
+Collectives::~Collectives() {
+  DUNLIN_ASSERT_ALWAYS(
+      !state_->in_call,
+      "a Collectives outlives its calls: wait for the last one, or destroy it first");
+}
 remote::Progress& Collectives::progress() const noexcept { return state_->hub.progress; }
 std::span<const Rank> Collectives::members() const noexcept { return state_->members; }
 std::uint32_t Collectives::calls_ahead() const noexcept { return state_->layout.slots; }

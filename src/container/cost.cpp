@@ -119,33 +119,6 @@ void add_terms(const ComponentCosts& costs, Call call, Style style, const Situat
   add_one_sided(costs, call, at, add);
 }
 
-struct Field {
-  const char* name;
-  double ComponentCosts::*member;
-};
-constexpr std::array kFields{
-    Field{"read_ns", &ComponentCosts::read_ns},
-    Field{"write_ns", &ComponentCosts::write_ns},
-    Field{"compare_swap_ns", &ComponentCosts::compare_swap_ns},
-    Field{"fetch_add_ns", &ComponentCosts::fetch_add_ns},
-    Field{"message_ns", &ComponentCosts::message_ns},
-    Field{"byte_ns", &ComponentCosts::byte_ns},
-    Field{"message_byte_ns", &ComponentCosts::message_byte_ns},
-    Field{"batched_ns", &ComponentCosts::batched_ns},
-    Field{"shared_word_ns", &ComponentCosts::shared_word_ns},
-};
-
-/// Calls each(name, cost) for every cost of `costs`.
-template <class Costs, class Each>
-void for_each_cost(Costs& costs, const Each& each) {
-  for (const Field& field : kFields) each(std::string(field.name), costs.*field.member);
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    const std::string call(name_of(static_cast<Call>(i)));
-    each(call + "_computing_ns", costs.computing_ns.at(i));
-    each(call + "_far_ns", costs.far_ns.at(i));
-  }
-}
-
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -199,8 +172,9 @@ std::string text_of(const ComponentCosts& costs, const std::string& measured_on)
   std::ostringstream out;
   out << "{\n  \"format\": \"dunlin component costs 2\",\n  \"measured_on\": "
       << quoted(measured_on);
-  for_each_cost(
-      costs, [&](const std::string& name, double ns) { out << ",\n  \"" << name << "\": " << ns; });
+  for_each_cost(costs, [&](const std::string& name, const std::string&, double ns) {
+    out << ",\n  \"" << name << "\": " << ns;
+  });
   out << "\n}\n";
   return out.str();
 }
@@ -215,7 +189,7 @@ ComponentCosts load_costs(const std::string& file) {
   if (text.find("\"dunlin component costs 2\"") == std::string::npos)
     throw Error("component costs: '" + file + "' is no file of this version's `dunlin calibrate`");
   ComponentCosts costs;
-  for_each_cost(costs, [&](const std::string& name, double& cost) {
+  for_each_cost(costs, [&](const std::string& name, const std::string&, double& cost) {
     const std::string label = "\"" + name + "\":";
     const std::size_t at = text.find(label);
     if (at == std::string::npos) throw Error("component costs: '" + file + "' has no " + name);

@@ -351,9 +351,9 @@ std::byte* FunctionState::buffer_of(Rank from, std::span<const std::byte> conten
 /// CON-A2: what a peer has sent is checked before it is used.
 void FunctionState::handle(Rank from, const MessageHead& head, std::span<const std::byte> content) {
   if (head.kind != MessageKind::request) return;
-  MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
-  const auto answer = [&](Status status) {
-    reply.status = static_cast<std::uint8_t>(status);
+  const auto answer = [&](Status status, Sent how = Sent::by_message) {
+    MessageHead reply = reply_to(head, status);
+    reply.flag = static_cast<std::uint8_t>(how);
     hub.send(from, reply, result);
   };
   std::byte* buffer = nullptr;
@@ -373,8 +373,7 @@ void FunctionState::handle(Rank from, const MessageHead& head, std::span<const s
   memory::copy_unwatched(buffer + kWordBytes, result.data(), bytes);
   const auto its_size = std::as_bytes(std::span(&bytes, 1));
   result.assign(its_size.begin(), its_size.end());
-  reply.flag = static_cast<std::uint8_t>(Sent::in_buffer);
-  answer(status);
+  answer(status, Sent::in_buffer);
 }
 
 // --- the interface -------------------------------------------------------------------------------

@@ -116,7 +116,8 @@ Hub::Hub(std::unique_ptr<remote::Progress> own, remote::Progress& its_progress,
       channel_(
           progress, checked_channel(its_options.channel),
           [this](Rank from, std::span<const std::byte> message) { handle(from, message); },
-          progress.capacity()) {
+          progress.capacity()),
+      unanswered_(progress.capacity()) {
   progress.add(*this);
   count_present();
 }
@@ -186,11 +187,29 @@ void Hub::handle(Rank from, std::span<const std::byte> message) {
   if (content.size() != head.bytes) return;
   if (head.kind == MessageKind::reply) return take_reply(head, content);
   const auto found = served.find(head.container);
+  const bool asks = head.kind == MessageKind::request;
+  if (asks && !channel_.expect_send()) return refuse_for_memory(from, head);
   if (found != served.end()) return found->second->handle(from, head, content);
-  if (head.kind != MessageKind::request) return;
-  head.kind = MessageKind::reply;
-  head.status = static_cast<std::uint8_t>(Status::lost);
-  send(from, head, {});
+  if (asks) send(from, reply_to(head, Status::lost), {});
+}
+
+/// CON-P3: without memory for a reply, the request is not looked at.
+void Hub::refuse_for_memory(Rank from, const MessageHead& request) {
+  std::array<std::byte, sizeof(MessageHead)> message;
+  MessageHead reply = reply_to(request, Status::no_memory);
+  if (fabric.send(from, options.channel, join(reply, {}, message)) != Refusal::queue_full) return;
+  unanswered_[from] = has_unanswered_ = true;
+}
+
+/// What they wait for ends with the connection. It is not the handler that closes that: it would
+/// need memory.
+void Hub::expel_unanswered() {
+  for (Rank rank = 0; rank < unanswered_.size(); ++rank) {
+    if (!unanswered_[rank]) continue;
+    fabric.expel(rank, "there was no memory for replies to its requests");
+    unanswered_[rank] = false;
+  }
+  has_unanswered_ = false;
 }
 
 void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content) {
@@ -199,13 +218,18 @@ void Hub::take_reply(const MessageHead& head, std::span<const std::byte> content
   const bool is_old = calls_[place].generation != head.call >> 32;
   if (is_old) return;
   Asked* const asked = calls_[place].asked;
-  if (asked == nullptr) return;
+  // Numbers of calls begin anew with each Containers of a process; names of containers do not.
+  if (asked == nullptr || asked->site_.id() != head.container) return;
   forget(*asked);
   DUNLIN_ASSERT(!asked->is_under_way(), "CON-P3: a request has one reply");
-  asked->replied(static_cast<Status>(head.status), head.flag != 0, content);
+  const bool is_sound =
+      head.status > static_cast<std::uint8_t>(Status::under_way) && head.status < remote::kStatuses;
+  asked->replied(is_sound ? static_cast<Status>(head.status) : Status::refused, head.flag != 0,
+                 content);
 }
 
 std::size_t Hub::poll_part() {
+  if (has_unanswered_) expel_unanswered();
   attention.poll();
   std::size_t done = channel_.poll();
   for (const auto& [id, container] : served) done += container->poll_part();
@@ -251,14 +275,17 @@ RegionSpec spec_of(const Hub& hub, const std::string& kind, const std::string& n
 Site::Site(Hub& hub, const std::string& kind, const std::string& name, std::size_t bytes,
            const std::string& layout, std::uint64_t generation)
     : hub_(hub),
-      id_(fnv1a(kind + ":" + name)),
       region_(hub.fabric.allocate(spec_of(hub, kind, name, bytes, layout, generation))),
+      id_(fnv1a(kind + ":" + name + "\n" + std::to_string(this->generation()))),
       withdrawn_(hub.progress.capacity()),
       refused_(hub.progress.capacity()),
       mapped_(hub.progress.capacity()) {
   subscription_ = hub.fabric.subscribe([this](const Event& event) {
     if (event.region != region_.id() || event.peer >= withdrawn_.size()) return;
-    if (event.kind == Event::Kind::region_withdrawn) withdrawn_[event.peer] = true;
+    if (event.kind == Event::Kind::region_withdrawn) {
+      withdrawn_[event.peer] = true;
+      ++withdrawals_;
+    }
     if (event.kind == Event::Kind::region_connected) withdrawn_[event.peer] = false;
     if (event.kind != Event::Kind::region_refused) return;
     refused_[event.peer] = true;

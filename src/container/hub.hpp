@@ -27,7 +27,7 @@ enum class MessageKind : std::uint8_t {
 
 /// The beginning of each message; docs/formats/container.md has the offsets.
 struct MessageHead {
-  std::uint64_t container = 0;  // the hash of its region's name
+  std::uint64_t container = 0;  // Site::id()
   std::uint64_t call = 0;  // the caller's number of a request; of a claim, which time the host asks
   std::uint64_t word = 0;
   std::uint32_t bytes = 0;  // that follow
@@ -37,6 +37,14 @@ struct MessageHead {
   std::uint8_t flag = 0;
 };
 static_assert(sizeof(MessageHead) == kMessageHeader);
+
+[[nodiscard]] constexpr MessageHead reply_to(const MessageHead& request,
+                                             remote::Status status) noexcept {
+  return {.container = request.container,
+          .call = request.call,
+          .kind = MessageKind::reply,
+          .status = static_cast<std::uint8_t>(status)};
+}
 
 class Asked;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final, in steps.hpp
 
@@ -122,11 +130,15 @@ struct Hub final : remote::Part {
   };
   void count_present() noexcept;
   void handle(Rank from, std::span<const std::byte> message);
+  void refuse_for_memory(Rank from, const MessageHead& request);
+  void expel_unanswered();
   void take_reply(const MessageHead& head, std::span<const std::byte> content);
 
   std::vector<Asking> calls_;
   std::vector<std::uint32_t> free_calls_;
   remote::ControlChannel channel_;
+  std::vector<bool> unanswered_;  // members whose request found no memory for a reply
+  bool has_unanswered_ = false;
 };
 
 class Site;
@@ -151,6 +163,7 @@ class Site {
 
   [[nodiscard]] SiteGate gate(Rank to) const noexcept { return {this, to}; }
   [[nodiscard]] Fabric& fabric() const noexcept { return hub_.fabric; }
+  /// The container, in messages: the same at all members, and never that of a former one.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   [[nodiscard]] RegionId region() const noexcept { return region_.id(); }
   [[nodiscard]] std::uint64_t generation() const noexcept {
@@ -167,6 +180,8 @@ class Site {
     if (withdrawn_[rank]) return remote::Status::lost;
     return refused_[rank] ? remote::Status::refused : remote::Status::ok;
   }
+  /// How often a member has destroyed its part.
+  [[nodiscard]] std::uint64_t withdrawals() const noexcept { return withdrawals_; }
   [[nodiscard]] bool connected(Rank rank) const noexcept {
     return hub_.fabric.connected(rank, region_.id());
   }
@@ -187,9 +202,10 @@ class Site {
 
  private:
   Hub& hub_;
-  std::uint64_t id_;
   Region region_;
+  std::uint64_t id_;
   std::vector<bool> withdrawn_;
+  std::uint64_t withdrawals_ = 0;
   std::vector<bool> refused_;
   void forget_mapped() const noexcept;
   [[nodiscard]] std::byte* map(Rank rank, std::size_t bytes) const noexcept;

@@ -116,8 +116,8 @@ struct Probe {
   void enter(MapState& map, std::uint32_t number, std::uint64_t hash) noexcept;
   void pass() noexcept;
   [[nodiscard]] bool has_passed_window() const noexcept { return probed >= window_end; }
-  /// Begins with the first slot again; false if it has done so often enough.
-  [[nodiscard]] bool restart(MapState& map, const MapRequest& one) noexcept;
+  /// Begins with the first slot again.
+  void restart(MapState& map, const MapRequest& one) noexcept;
 
   MapTable* table = nullptr;
   std::uint32_t level = 0;   // the table's number
@@ -130,7 +130,7 @@ struct Probe {
   std::uint64_t half = 0;             // the slot's, if the last look has found it half written
   bool is_offered = false;            // by the home (CON-M5)
   bool is_keys = false;               // the slot is the key's and stays so (CON-K3)
-  std::uint32_t restarts = 0;
+  std::uint32_t vain_restarts = 0;    // in which no other call has taken a slot meanwhile
 };
 
 /// A slot that a call claims. Unless the claim has been lost or published as a whole, the
@@ -206,6 +206,8 @@ struct MapState final : Served {
   /// The answer to a member that has found no room in so many windows.
   [[nodiscard]] Room room_behind(std::uint64_t windows_seen, std::uint64_t hash);
   [[nodiscard]] Room offer(std::uint64_t hash);
+  /// Makes all offers void.
+  Protocol<Status> void_offers();
   /// Opens the next window of each key of this part.
   Protocol<Status> open_window();
   [[nodiscard]] bool may_open() const noexcept {
@@ -305,8 +307,11 @@ struct MapState final : Served {
   [[nodiscard]] std::byte* own(const MapTable& of, std::uint32_t slot) const noexcept {
     return of.site.memory() + offset_of(slot);
   }
+  [[nodiscard]] std::uint64_t& word_at_own(const MapTable& of, std::uint32_t slot) const noexcept {
+    return word_of_slot(own(of, slot) + word_offset(shape), 0);
+  }
   [[nodiscard]] std::uint64_t own_word(const MapTable& of, std::uint32_t slot) const noexcept {
-    return memory::load(word_of_slot(own(of, slot) + word_offset(shape), 0));
+    return memory::load(word_at_own(of, slot));
   }
   /// The word `from` at that place becomes `to`, when the fabric takes it.
   struct Mend {
@@ -359,7 +364,7 @@ struct MapState final : Served {
   ContainerCounters counters{hub.counters, spec.value_bytes == 0 ? "set" : "map", spec.name,
                              own_slots(), [this] { return count_piece(); }};
   std::unique_ptr<ValuePool> values;   // for long ones; or null
-  remote::Runs opening{hub.progress};  // open_window(), at most once
+  remote::Runs opening{hub.progress};  // one of the two, at most once
 };
 
 }  // namespace dunlin::container

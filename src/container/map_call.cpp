@@ -12,8 +12,6 @@ namespace {
 
 /// A call whose steps end at once, as on shm, takes so many and then lets others poll.
 constexpr std::uint32_t kStepsAtOnce = 4096;
-/// Two keys with one hash could not both have a slot that is used again.
-constexpr std::uint32_t kMostRestarts = 1000;
 
 /// Notes when all that publishes a slot is posted: no mend is owed any more.
 struct PublishGate : SiteGate {
@@ -81,10 +79,9 @@ void Probe::pass() noexcept {
   slot = slot + 1 < table->slots ? slot + 1 : 0;
 }
 
-bool Probe::restart(MapState& map, const MapRequest& one) noexcept {
+void Probe::restart(MapState& map, const MapRequest& one) noexcept {
   enter(map, 0, one.hash);
   open = map.open[one.home];
-  return ++restarts <= kMostRestarts;
 }
 
 Claim::Claim(MapState& map, const Probe& at, Rank home, std::uint64_t word)
@@ -233,7 +230,7 @@ Protocol<Status> MapState::one_sided(MapRequest& one) {
     const Status status = co_await change(one, at, seen, claimed);
     if (status != Status::busy) co_return status;
     one.found = false;  // the slot may be another key's by now
-    if (std::exchange(at.is_offered, false) && !at.restart(*this, one)) co_return Status::full;
+    if (std::exchange(at.is_offered, false)) at.restart(*this, one);  // another has got the slot
   }
 }
 
@@ -298,6 +295,7 @@ Protocol<Status> MapState::change(MapRequest& one, Probe& at, std::uint64_t seen
   at.word.reset();
   if (before != seen) {
     claim.settle();
+    at.vain_restarts = 0;
     if (at.is_keys) {
       at.word = before;
       co_return Status::busy;

@@ -13,6 +13,9 @@ namespace dunlin::container {
 
 using remote::Status;
 
+/// Two keys with one hash could not both have a slot that is used again.
+constexpr std::uint32_t kMostVainRestarts = 1000;
+
 KeyWindow MapState::window(std::uint32_t number, std::uint64_t hash) const noexcept {
   DUNLIN_ASSERT(number < most_windows, "CON-G1: a key has so many windows");
   const auto last = static_cast<std::uint32_t>(sizes.size() - 1);
@@ -83,8 +86,10 @@ Protocol<Status> MapState::pass_window(MapRequest& one, Probe& at) {
         if (status != Status::ok) co_return status;
       }
       learn_windows(one.home, count);
-      if (takes_slot(one.call) && open[one.home] > at.open)  // CON-G5
-        co_return at.restart(*this, one) ? Status::under_way : Status::full;
+      if (takes_slot(one.call) && open[one.home] > at.open) {  // CON-G5
+        at.restart(*this, one);
+        co_return Status::under_way;
+      }
       at.open = open[one.home];
     }
     if (next < at.open) {
@@ -110,8 +115,10 @@ Protocol<Status> MapState::pass_window(MapRequest& one, Probe& at) {
       at.is_offered = true;
       co_return Status::under_way;
     }
-    if (room.status == Status::name_taken)
-      co_return at.restart(*this, one) ? Status::under_way : Status::full;
+    if (room.status == Status::name_taken) {
+      at.restart(*this, one);
+      co_return ++at.vain_restarts > kMostVainRestarts ? Status::full : Status::under_way;
+    }
     if (room.status == Status::busy) co_await Soon(hub);
     if (room.status != Status::ok && room.status != Status::busy) co_return room.status;
   }

@@ -377,28 +377,19 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
     const Room room = room_behind(head.word, hash);
     const OfferedSlot offered = room.offered.value_or(OfferedSlot());
     const auto bytes = std::as_bytes(std::span(&offered, room.offered ? 1 : 0));
-    return hub.send(from,
-                    {.container = head.container,
-                     .call = head.call,
-                     .kind = MessageKind::reply,
-                     .status = static_cast<std::uint8_t>(room.status)},
-                    bytes);
+    return hub.send(from, reply_to(head, room.status), bytes);
   }
   const auto call = static_cast<MapCall>(head.operation);
   const bool takes = takes_slot(call);
   const std::size_t wanted = spec.key_bytes + (takes ? spec.value_bytes : 0);
   std::array<std::byte, kMaxMessageBytes> payload{};
-  MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool valid = head.operation <= static_cast<std::uint8_t>(MapCall::take) &&
                      (call != MapCall::add || adds()) && (!needs_pool(call) || values != nullptr) &&
                      head.flag <= static_cast<std::uint8_t>(Promise::local) &&
                      content.size() == wanted &&
                      spec.key_bytes + spec.value_bytes <= payload.size() &&
                      (call == MapCall::find || writes_directly(Promise::both));
-  if (!valid) {
-    reply.status = static_cast<std::uint8_t>(Status::not_allowed);
-    return hub.send(from, reply, {});
-  }
+  if (!valid) return hub.send(from, reply_to(head, Status::not_allowed), {});
   ++counters.served;
   std::memcpy(payload.data(), content.data(), content.size());
   const auto promise = static_cast<Promise>(head.flag);
@@ -406,7 +397,7 @@ void MapState::handle(Rank from, const MessageHead& head, std::span<const std::b
       local(self, hash_of(payload.data(), spec.key_bytes), call,
             promise == Promise::local ? Promise::both : promise, payload.data());
   const bool again = result.is_again();
-  reply.status = static_cast<std::uint8_t>(again ? Status::busy : result.status());
+  MessageHead reply = reply_to(head, again ? Status::busy : result.status());
   reply.flag = result.found() ? 1 : 0;
   const bool has_value =
       !again && (result.found() || call == MapCall::add) && call != MapCall::erase;

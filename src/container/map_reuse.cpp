@@ -14,8 +14,10 @@ using remote::Status;
 
 namespace {
 
-/// Offers that nobody has taken, before those are looked for that are void.
+/// Offers, before those are looked for that are void.
 constexpr std::size_t kManyOffers = 64;
+/// Offers that nobody has taken, before they are made void: a peer may ask for any hashes.
+constexpr std::size_t kMostOffers = 4096;
 
 }  // namespace
 
@@ -23,34 +25,48 @@ constexpr std::size_t kManyOffers = 64;
 Room MapState::room_behind(std::uint64_t windows_seen, std::uint64_t hash) {
   if (windows_seen < open[self]) return {.status = Status::ok};
   if (!opening.empty()) return {.status = Status::busy};
-  Room room;
+  Room room{.status = Status::busy};
+  const bool has_too_many = offers.size() >= kMostOffers;
   try {
-    room = offer(hash);
+    if (!has_too_many) room = offer(hash);
   } catch (const std::bad_alloc&) {
     return {.status = Status::no_memory};
   }
-  if (room.status != Status::full || !may_open()) return room;
-  opening.start(open_window());
+  const bool opens = room.status == Status::full && may_open();
+  if (!has_too_many && !opens) return room;
   hub.look_again_soon();
-  return {.status = Status::busy};
+  const bool begins = opening.start(opens ? open_window() : void_offers());
+  return {.status = begins ? Status::busy : Status::no_memory};
 }
 
-/// CON-G5: an offer that nobody has taken becomes void before the window is open, as that of an
-/// insert that is given up. The atomics of the fabric are those that a claim may use.
-Protocol<Status> MapState::open_window() {
+/// An offer that nobody has taken becomes void as that of an insert that is given up, by the
+/// atomics that a claim of the slot uses.
+Protocol<Status> MapState::void_offers() {
   for (const auto& [hash, offered] : offers) {
     if (own_word(table(offered.level), offered.slot) != offered.word) continue;
     const Claimant by{self, serial++, fingerprint_of(hash)};
     const std::uint64_t claim =
         spec.packed ? packed_claim(MapCall::insert, Sight::vacant, offered.word, by, 0)
                     : claim_word(MapCall::insert, Sight::vacant, Promise::both, offered.word, by);
-    Site& site = table(offered.level).site;
-    const Status status = co_await post(
-        site, compare_swap(self, site.region(), offset_of_word(offered.slot), offered.word,
-                           word::with_state(claim, word::voided), nullptr));
+    const std::uint64_t voided = word::with_state(claim, word::voided);
+    MapTable& of = table(offered.level);
+    if (writes_directly(Promise::both)) {
+      memory::compare_swap(&word_at_own(of, offered.slot), offered.word, voided);
+      continue;
+    }
+    const Status status =
+        co_await post(of.site, compare_swap(self, of.site.region(), offset_of_word(offered.slot),
+                                            offered.word, voided, nullptr));
     if (status != Status::ok) co_return status;
   }
   offers.clear();
+  co_return Status::ok;
+}
+
+/// CON-G5: no offer can be taken any more when the window is open.
+Protocol<Status> MapState::open_window() {
+  const Status status = co_await void_offers();
+  if (status != Status::ok) co_return status;
   const std::uint32_t next = open[self];
   if (next < sizes.size()) {
     want_tables(next + 1);

@@ -173,6 +173,7 @@ struct QueueState final : Served {
   void handle_claims(Rank from, const MessageHead& head, std::span<const std::byte> content);
   void answer_claim_request();
   void collect_claims();
+  void ask_for_claims();
   template <class See>
   void for_each_claim(const See& see) const;
   [[nodiscard]] bool is_damaged(std::uint64_t head) noexcept;
@@ -240,10 +241,12 @@ struct QueueState final : Served {
   std::uint64_t expelled_in = 0;  // as Ends::generation()
   std::uint64_t mended_in = is_host() || may_take_head ? hub.progress.generation() : 0;
 
-  // At the host, after a death.
+  // At the host, after a death, and when a member has destroyed its queue.
   bool collecting = false;
+  bool must_ask = false;          // the members, in the next poll
+  std::uint64_t withdrawals = 0;  // that it knows of
   std::uint64_t generation = 0;
-  std::uint64_t recovered_below = 0;  // the tail when the death was agreed
+  std::uint64_t recovered_below = 0;  // the tail when it began
   std::vector<bool> answered;
   std::vector<Tickets> claimed;
   bool must_collect = false;      // in the next poll

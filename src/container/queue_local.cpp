@@ -300,24 +300,20 @@ void QueueState::handle(Rank from, const MessageHead& head, std::span<const std:
 void QueueState::handle_request(Rank from, const MessageHead& head,
                                 std::span<const std::byte> content) {
   const std::size_t bytes = spec.element_bytes;
-  MessageHead reply{.container = head.container, .call = head.call, .kind = MessageKind::reply};
   const bool pushes = head.operation == 0;
   const bool fits = head.word > 0 && head.word <= (kMaxMessageBytes - kMessageHeader) / bytes &&
                     (!pushes || head.word <= spec.capacity);
   const bool valid = works_directly(Promise::both) && head.operation <= 1 && fits &&
                      content.size() == (pushes ? head.word * bytes : 0);
-  if (!valid) {
-    reply.status = static_cast<std::uint8_t>(Status::not_allowed);
-    return hub.send(from, reply, {});
-  }
+  if (!valid) return hub.send(from, reply_to(head, Status::not_allowed), {});
   ++counters.served;
   auto count = static_cast<std::uint32_t>(head.word);
   std::array<std::byte, kMaxMessageBytes> elements;
   const Status status = pushes ? local_push(site.memory(), content.data(), count)
                                : local_pop(site.memory(), elements.data(), count);
-  reply.status = static_cast<std::uint8_t>(status == Status::under_way ? Status::busy : status);
   const bool has_some = !pushes && status == Status::ok;
-  hub.send(from, reply, std::span(elements).first(has_some ? count * bytes : 0));
+  hub.send(from, reply_to(head, status == Status::under_way ? Status::busy : status),
+           std::span(elements).first(has_some ? count * bytes : 0));
 }
 
 }  // namespace dunlin::container

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -142,8 +143,17 @@ void QueueState::collect_claims() {
   recovered_below = memory::load(own_word(kTailOffset));
   claimed.clear();
   answered.assign(answered.size(), false);
-  for (Rank rank = 0; rank < hub.progress.capacity(); ++rank)
-    if (rank != spec.host && !hub.gone(rank) && site.connected(rank))
+  must_collect = false;
+  must_ask = true;
+  hub.look_again_soon();
+}
+
+/// In a poll behind the one that has noted the tail: a member announces its queue before it takes
+/// a ticket, so those that have one below that tail are known here now.
+void QueueState::ask_for_claims() {
+  for (Rank rank = 0; rank < hub.progress.capacity(); ++rank) {
+    if (rank == spec.host) continue;
+    if (!hub.gone(rank) && site.connected(rank))
       hub.send(rank,
                {.container = site.id(),
                 .call = generation,
@@ -151,8 +161,9 @@ void QueueState::collect_claims() {
                 .kind = MessageKind::claim_request},
                {});
     else
-      answered[rank] = rank != spec.host;
-  must_collect = false;
+      answered[rank] = true;
+  }
+  must_ask = false;
 }
 
 void QueueState::handle_claims(Rank from, const MessageHead& head,
@@ -229,9 +240,14 @@ Protocol<Status> QueueState::mend_head() {
 std::size_t QueueState::poll_part() {
   std::size_t done = protocols.advance();
   if (checker != nullptr) done += checker->poll();
+  if (is_host() && std::exchange(withdrawals, site.withdrawals()) != site.withdrawals())
+    must_collect = true;
   const bool answers = reserving == 0 && (host_waits || (collecting && !answered[spec.host]));
-  if (must_collect || answers) try {
-      must_collect ? collect_claims() : answer_claim_request();
+  if (must_collect || must_ask || answers) try {
+      if (must_collect)
+        collect_claims();
+      else
+        must_ask ? ask_for_claims() : answer_claim_request();
       ++done;
     } catch (const std::bad_alloc&) {
       hub.look_again_soon();  // the next poll asks, or says, all of it again

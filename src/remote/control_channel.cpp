@@ -1,5 +1,6 @@
 #include "remote/control_channel.hpp"
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "scoped_flag.hpp"
 
 namespace dunlin::remote {
+
+/// Messages that have memory although they do not wait; what a burst has taken beyond goes back.
+constexpr std::size_t kMostSpare = 64;
 
 ControlChannel::ControlChannel(const Progress& progress, std::uint32_t channel, Handler handler)
     : ControlChannel(progress, channel, std::move(handler), progress.size()) {}
@@ -34,10 +38,21 @@ void ControlChannel::send(Rank to, std::span<const std::byte> message) {
   const bool at_once = waiting_.empty() && !polling_ && to != fabric_.rank();
   if (at_once && fabric_.send(to, channel_, message) != Refusal::queue_full) return;
   if (to == fabric_.rank()) fabric_.wake_at(fabric_.now_ns());  // no other event makes us poll
-  Waiting& last = waiting_.emplace_back();
+  if (spare_.empty()) spare_.emplace_back();
+  waiting_.splice(waiting_.end(), spare_, spare_.begin());
+  Waiting& last = waiting_.back();
   last.to = to;
   last.bytes = message.size();
   std::memcpy(last.content.data(), message.data(), message.size());
+}
+
+bool ControlChannel::expect_send() noexcept {
+  try {
+    if (spare_.empty()) spare_.emplace_back();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 /// Each message that waits has one try; the order to each receiver stays. What handlers send
@@ -45,21 +60,24 @@ void ControlChannel::send(Rank to, std::span<const std::byte> message) {
 std::size_t ControlChannel::poll() {
   if (waiting_.empty() || polling_) return 0;
   const ScopedFlag polling(polling_);
-  std::size_t done = 0, kept = 0;  // messages that wait on are the first ones
+  std::size_t done = 0;
   std::vector<bool> full(ranks_);
+  auto at = waiting_.begin();
   for (std::size_t left = waiting_.size(); left > 0; --left) {
-    DUNLIN_ASSERT(kept + left <= waiting_.size(), "only poll() takes messages out of the queue");
-    const auto at = waiting_.begin() + static_cast<std::ptrdiff_t>(kept);
-    const Waiting next = *at;
+    DUNLIN_ASSERT(at != waiting_.end(), "only poll() takes messages out of the queue");
+    const auto tried = at++;
+    const Waiting next = *tried;
     const auto content = std::span(next.content).first(next.bytes);
     const bool is_own = next.to == fabric_.rank();
     if (!is_own &&
         (full[next.to] || fabric_.send(next.to, channel_, content) == Refusal::queue_full)) {
       full[next.to] = true;
-      ++kept;
       continue;
     }
-    waiting_.erase(at);
+    if (spare_.size() < kMostSpare)
+      spare_.splice(spare_.end(), waiting_, tried);
+    else
+      waiting_.erase(tried);
     if (is_own) handler_(next.to, content);
     ++done;
   }

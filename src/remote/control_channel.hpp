@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <functional>
+#include <list>
 #include <span>
 #include <type_traits>
 
@@ -41,6 +41,8 @@ class ControlChannel {
     send(to, std::as_bytes(std::span(&message, 1)));
   }
   void send(Rank to, std::span<const std::byte> message);
+  /// Makes sure that the next send() needs no memory; false if there is none for that.
+  [[nodiscard]] bool expect_send() noexcept;
   std::size_t poll();
 
  private:
@@ -53,7 +55,8 @@ class ControlChannel {
   std::uint32_t ranks_;
   std::uint32_t channel_;
   Handler handler_;
-  std::deque<Waiting> waiting_;
+  std::list<Waiting> waiting_;
+  std::list<Waiting> spare_;  // memory for further ones
   bool polling_ = false;
 };
 

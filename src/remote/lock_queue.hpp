@@ -137,9 +137,10 @@ struct Locks::State {
   [[nodiscard]] bool all_members(const std::vector<std::uint64_t>& have, bool exactly) const;
 
   // --- members that come later: lock_entry.cpp ---------------------------------------------------
-  /// Whether repairs count on that member: a founder, or one that this process has admitted.
+  /// Whether repairs count on that member: a founder, or one that this process has admitted, unless
+  /// it has destroyed its part. All that it had posted here has landed then (FAB-F1).
   [[nodiscard]] bool counts(Rank rank) const noexcept {
-    return takes_part[rank] && progress.contains(rank);
+    return takes_part[rank] && progress.contains(rank) && !withdrawn[rank];
   }
   [[nodiscard]] bool has_come_in() const noexcept { return takes_part[fabric.rank()]; }
   /// Asks all that take part; once all have admitted this member, it uses locks.

@@ -61,8 +61,11 @@ Protocol<Status> SegmentState::copy_to(Rank backup, Key key, Copying& one) {
   SegmentMessage pause = describe(key, *holding(key));
   pause.type = Type::pause;
   tell_all(pause);
-  const auto is_out = [&] { return !progress.contains(backup); };
-  co_await Until([&] { return one.waiting_for.empty() || is_out(); });
+  const auto is_out = [&] { return !is_here(backup); };
+  co_await Until([&] {
+    std::erase_if(one.waiting_for, [&](Rank rank) { return !is_here(rank); });
+    return one.waiting_for.empty() || is_out();
+  });
   if (is_out()) co_return Status::lost;
 
   DUNLIN_ASSERT(holding(key) != nullptr, "SEG-13: no segment is closed while it is copied");
@@ -200,8 +203,8 @@ void SegmentState::handle_copies(Rank from, const SegmentMessage& message) {
 /// (SEG-4): a member that never heard of the pause has lost the segment before `no_copy` arrives.
 void SegmentState::take_placement(Rank from, const SegmentMessage& message) {
   KnownSegment* const segment = known(Key{message.key});
-  const bool sound = message.backup == kNobody || message.backup < progress.capacity();
-  if (!sound || (segment != nullptr && segment->copies < 2)) return;  // no member of ours says so
+  if (!is_possible(message) || (segment != nullptr && segment->copies < 2))
+    return;  // no member of ours says so
   if (segment != nullptr && segment->primary != from && !segment->lost &&
       progress.contains(segment->primary)) {
     early.emplace_back(from, message);
@@ -292,8 +295,6 @@ void SegmentState::copies_changed() {
       std::ranges::all_of(backups,
                           [&](const auto& one) { return progress.contains(one.second.primary); }),
       "SEG-13: each copy of a dead primary is taken over or dropped");
-  for (auto& [key, one] : copying)
-    std::erase_if(one.waiting_for, [&](Rank rank) { return !progress.contains(rank); });
   begin_copies();
   for (const auto& [from, message] : std::exchange(early, {})) take_placement(from, message);
 }

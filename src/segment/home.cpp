@@ -202,13 +202,18 @@ void SegmentState::invalidate(Key key, HeldSegment& segment) {
       if (locks.takes_part(rank)) segment.known_by.push_back(rank);
   }
   for (const Rank rank : segment.known_by) {
-    if (!progress.contains(rank)) must_prune = true;
+    if (is_out(rank)) must_prune = true;
     channel.send(rank, SegmentMessage{.type = Type::invalidate, .key = key.value});
   }
   if (segment.known_by.empty()) close(key);
 }
 
-/// A member that is gone need not drop anything, once every member has expelled it.
+bool SegmentState::is_out(Rank rank) const noexcept {
+  return !progress.contains(rank) || withdrawn[rank];
+}
+
+/// A member that is gone need not drop anything, once every member has expelled it; nor one that
+/// has destroyed its space.
 void SegmentState::prune() {
   if (locks.repairing()) return;
   must_prune = false;
@@ -218,7 +223,7 @@ void SegmentState::prune() {
   for (const auto& [key, segment] : adopted) all.push_back(Key{key});
   for (const Key key : all) {
     HeldSegment& segment = *holding(key);
-    std::erase_if(segment.known_by, [&](Rank rank) { return !progress.contains(rank); });
+    std::erase_if(segment.known_by, [&](Rank rank) { return is_out(rank); });
     if (segment.closing && segment.known_by.empty() && !copying.contains(key.value)) close(key);
   }
 }
@@ -296,12 +301,7 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   KnownSegment& segment = *slots[key.slot()];
   if (segment.key == key || segment.released >= key.generation()) return;
   const bool is_known = segment.key.generation() != 0;  // it is dropped before the slot's next one
-  const bool is_possible = message.bytes <= kMaxRegionBytes && message.offset <= kMaxRegionBytes &&
-                           message.offset % kCacheLineBytes == 0 &&
-                           message.versions <= kMaxKeptVersions &&
-                           message.backup_offset % kCacheLineBytes == 0 &&
-                           (message.backup == kNobody || message.backup < progress.capacity());
-  if (is_known || !is_possible) return;  // no member of ours has sent this
+  if (is_known || !is_possible(message)) return;        // no member of ours has sent this
   segment.key = key;
   segment.coherence = message.coherence;
   segment.offset = message.offset;
@@ -316,6 +316,15 @@ void SegmentState::learn(Rank primary, const SegmentMessage& message) {
   segment.backup_offset = message.backup_offset;
   segment.paused = message.is_paused;
   segment.moved = primary != key.home();
+}
+
+bool SegmentState::is_possible(const SegmentMessage& message) const noexcept {
+  const auto is_block = [](std::uint64_t offset) {
+    return offset <= kMaxRegionBytes && offset % kCacheLineBytes == 0;
+  };
+  return message.bytes <= kMaxRegionBytes && message.versions <= kMaxKeptVersions &&
+         is_block(message.offset) && is_block(message.backup_offset) &&
+         (message.backup == kNobody || message.backup < progress.capacity());
 }
 
 std::size_t SegmentState::drop_what_closes() {
@@ -358,7 +367,7 @@ bool SegmentState::has_come(Rank rank) const noexcept {
 }
 
 bool SegmentState::is_here(Rank rank) const noexcept {
-  return locks.takes_part(rank) && progress.contains(rank);
+  return locks.takes_part(rank) && !is_out(rank);
 }
 
 bool SegmentState::gone(Rank rank) const noexcept {

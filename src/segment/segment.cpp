@@ -85,7 +85,7 @@ SegmentState::SegmentState(std::unique_ptr<remote::Progress> own, remote::Progre
   DUNLIN_ASSERT_ALWAYS(blocks.use().bytes <= pool.memory().size(), "REM-6: blocks lie in the pool");
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != pool.id() || event.peer >= withdrawn.size()) return;
-    if (event.kind == Event::Kind::region_withdrawn) withdrawn[event.peer] = true;
+    if (event.kind == Event::Kind::region_withdrawn) withdrawn[event.peer] = must_prune = true;
     if (event.kind != Event::Kind::region_refused) return;
     refused[event.peer] = true;
     refusal = "segment space '" + options.name + "': " + std::string(event.text);

@@ -413,6 +413,8 @@ struct SegmentState final : SegmentPort, remote::Part {
   void answer(Rank to, const SegmentMessage& request, remote::Status status, Key key = {});
   void take_answer(Rank from, const SegmentMessage& message);
   void learn(Rank primary, const SegmentMessage& description);
+  /// Whether a member of ours may have sent this description.
+  [[nodiscard]] bool is_possible(const SegmentMessage& description) const noexcept;
   std::size_t drop_what_closes();
   [[nodiscard]] Rank directory_of(const std::string& name) const noexcept;
   [[nodiscard]] Rank next_in_turn() noexcept;
@@ -422,6 +424,8 @@ struct SegmentState final : SegmentPort, remote::Part {
   }
   /// Whether that rank is a member's, or was.
   [[nodiscard]] bool has_come(Rank rank) const noexcept;
+  /// Whether the members have agreed that it is gone, or it has destroyed its space.
+  [[nodiscard]] bool is_out(Rank rank) const noexcept;
   /// Whether that member has a part in this space, as all agree.
   [[nodiscard]] bool is_here(Rank rank) const noexcept;
   /// Lets the others reach the pool. A member that came later has no segment, and asks for none,

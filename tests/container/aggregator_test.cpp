@@ -163,6 +163,28 @@ TEST_P(Aggregators, RefuseOptionsThatCannotBe) {
   EXPECT_THROW(Words((*cluster)[0], {.name = "a", .batches = 0}, none), Error);
 }
 
+/// Where acknowledgements come without a poll, as on shm, there is always room.
+TEST(AggregatorsOnShm, PollThoughThereIsRoomAllTheTime) {
+  test::RealContainers cluster(test::backend_of("Shm"), 2);
+  std::uint64_t taken = 0;
+  const AggregatorOptions options{.name = "words", .elements = 4, .batches = 4};
+  const auto take = [&](Rank, const std::uint64_t&) { ++taken; };
+  Aggregator<std::uint64_t> here(cluster[0], options, take), there(cluster[1], options, take);
+  EXPECT_TRUE(cluster.until([&] { return here.push(1, 0) && taken > 0; }));
+  struct Polls final : remote::Part {
+    std::size_t poll_part() override { return ++count, 0; }
+    void members_changed() override {}
+    std::uint32_t count = 0;
+  } polls;
+  cluster[0].progress().add(polls);
+  for (std::uint64_t i = 0; i < 4'000; ++i) {
+    ASSERT_TRUE(here.push(1, i));
+    if (i % 4 == 3) cluster[1].poll();
+  }
+  cluster[0].progress().remove(polls);
+  EXPECT_GT(polls.count, 0U);
+}
+
 struct MapBuffers : test::OnContainers {
   using Map = test::CountMap;
   using Buffer = MapBuffer<std::uint64_t, std::uint32_t>;

@@ -46,6 +46,45 @@ TEST_P(Calibrations, MeasureEachComponent) {
   }
 }
 
+/// The first one has founded the group.
+class OneFounder final : public remote::Membership {
+ public:
+  [[nodiscard]] std::uint64_t generation() const noexcept override { return 1; }
+  [[nodiscard]] bool contains(Rank rank) const noexcept override { return rank < 2; }
+  [[nodiscard]] std::uint32_t founders() const noexcept override { return 1; }
+  [[nodiscard]] std::uint32_t capacity() const noexcept override { return 2; }
+  [[nodiscard]] const std::string& why_stopped() const noexcept override { return none_; }
+
+ private:
+  std::string none_;
+};
+
+/// A later member has no part of the map.
+TEST_P(Calibrations, MeasureTheOperationsAtALaterMember) {
+  const std::string group = test::fresh_group();
+  std::atomic<bool> over = false;
+  ComponentCosts costs;
+  const auto member = [&](Rank rank) {
+    const auto fabric = GetParam().join({.group = group, .nodes = 2, .rank = rank});
+    OneFounder members;
+    remote::Progress progress(*fabric, members);
+    Containers containers(progress);
+    Calibration calibration(containers);
+    if (rank == 0) {
+      costs = calibration.measure(1, 4);
+      over = true;
+    }
+    while (!over)
+      if (containers.poll() == 0) std::this_thread::yield();
+  };
+  {
+    std::jthread other(member, 1);
+    member(0);
+  }
+  EXPECT_TRUE(costs.measured());
+  EXPECT_EQ(costs.computing_ns, (std::array<double, kCalls>()));
+}
+
 constexpr ComponentCosts kOfOperations{
     .read_ns = 6, .write_ns = 5, .compare_swap_ns = 9, .message_ns = 500};
 

@@ -436,5 +436,15 @@ TEST(CollectivesOfProcesses, MeetTenThousandTimesInStep) {
   for (const auto& process : processes) EXPECT_EQ(process->exit_code(), 0);
 }
 
+TEST(CollectivesDeathTest, OutliveTheirCalls) {
+  const auto destroy_during_a_call = [] {
+    test::SimContainers cluster(sim::profile("ib100"), 2);
+    std::optional<Collectives> team(std::in_place, cluster[0], CollectivesOptions{.name = "team"});
+    const auto call = team->barrier();
+    team.reset();
+  };
+  EXPECT_DEATH(destroy_during_a_call(), "a Collectives outlives its calls");
+}
+
 }  // namespace
 }  // namespace dunlin

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "container/clusters.hpp"
+#include "container/hub.hpp"
 #include "container/texts.hpp"
+#include "fabric/hash.hpp"
 #include "support/errors.hpp"
 #include "support/fresh_group.hpp"
 #include "support/process.hpp"
@@ -325,6 +327,52 @@ TEST(FunctionsOnShm, CountTheirCalls) {
   EXPECT_EQ(seen(0, "by_message"), 2U);
   EXPECT_EQ(seen(0, "local"), 1U);
   EXPECT_EQ(seen(1, "served"), 2U);
+}
+
+/// Calls are numbered from 1 on again, so the late reply has the number of the call that waits.
+TEST(FunctionsOfFormerContainers, AnswerNoCallOfLaterOnes) {
+  sim::World world(sim::profile("ib100"), 2, 1);
+  std::optional<Containers> here(std::in_place, world.fabric(0));
+  Containers there(world.fabric(1));
+  world.attach(0, [&] { return here->poll(); });
+  world.attach(1, [&] { return there.poll(); });
+  const auto one = [] { return 1; };
+  const auto two = [] { return 2; };
+  const FunctionOptions of_one{.name = "one"}, of_two{.name = "two"};
+  Function<int()> one_there(there, of_one, one), two_there(there, of_two, two);
+  {
+    Function<int()> former(*here, of_one, one);
+    world.run_for(1'000'000);
+    here->at(1, former).abandon();
+  }
+  here.reset();
+  here.emplace(world.fabric(0));
+  Function<int()> later(*here, of_two, two);
+  const auto call = here->at(1, later);
+  EXPECT_TRUE(world.run_until([&] { return call.finished(); }, 1'000'000'000));
+  EXPECT_EQ(call.result().value(), 2);
+}
+
+/// CON-A2.
+TEST(FunctionsOfAHostilePeer, EndWhateverStatusTheReplyHas) {
+  for (const int status : {0, int{remote::kStatuses}, 255}) {
+    test::SimContainers cluster(sim::profile("ib100"), 2);
+    const auto nothing = [] {};
+    Function<void()> here(cluster[0], {.name = "f"}, nothing);
+    Function<void()> there(cluster[1], {.name = "f"}, nothing);
+    cluster.world.run_for(1'000'000);
+    cluster.world.detach_all(1);
+    const auto call = cluster[0].at(1, here);
+    const container::MessageHead reply{.container = fnv1a("function:f\n1"),
+                                       .call = std::uint64_t{1} << 32,
+                                       .kind = container::MessageKind::reply,
+                                       .status = static_cast<std::uint8_t>(status)};
+    ASSERT_EQ(cluster[1].fabric().send(0, ContainersOptions().channel,
+                                       std::as_bytes(std::span(&reply, 1))),
+              Refusal::none);
+    EXPECT_TRUE(cluster.until([&] { return call.finished(); }));
+    EXPECT_EQ(call.status(), Status::refused);
+  }
 }
 
 }  // namespace

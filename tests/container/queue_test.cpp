@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <stop_token>
@@ -338,6 +341,82 @@ TEST(QueueErrors, NameWhatIsWrong) {
   EXPECT_TRUE(contains(
       what_is_thrown_by([&] { Fifo(containers, {.name = "q", .capacity = 1, .host = 3}); }),
       "no member 3"));
+}
+
+/// Members of which the last one is the host.
+struct QueuesOfWhichOneGoes : testing::Test {
+  void make(std::uint32_t members) {
+    cluster.emplace(sim::profile("ib100"), members);
+    for (Rank rank = 0; rank < members; ++rank)
+      queues.push_back(std::make_unique<container::QueueState>(
+          (*cluster)[rank],
+          container::QueueSpec{
+              .name = "q", .element_bytes = 8, .capacity = 4, .host = members - 1}));
+  }
+  [[nodiscard]] std::uint64_t at_host(std::uint64_t offset) const {
+    return memory::load(queues.back()->own_word(offset));
+  }
+  remote::Call<container::PoppedElements> begin_push(Rank by, std::uint64_t element) {
+    return {(*cluster)[by].progress(),
+            queues[by]->run(std::as_bytes(std::span(&element, 1)).data(), 1, {})};
+  }
+  remote::Call<container::PoppedElements> begin_pop(Rank by, Promise promise) {
+    return {(*cluster)[by].progress(), queues[by]->run(nullptr, 1, {.promise = promise})};
+  }
+  std::uint64_t pop(Rank by, Promise promise) {
+    auto call = begin_pop(by, promise);
+    EXPECT_EQ(remote::describe(cluster->end_of(call)), "done");
+    std::uint64_t element = 0;
+    if (call.ok()) std::memcpy(&element, call.result().elements, sizeof element);
+    return element;
+  }
+  std::optional<test::SimContainers> cluster;
+  std::vector<std::unique_ptr<container::QueueState>> queues;
+};
+
+/// The pop has moved the head beyond the tail, and cannot move it back any more (CON-Q7).
+TEST_F(QueuesOfWhichOneGoes, LoseNothingThatIsPushedAfterAPopThatWasGivenUp) {
+  make(3);
+  EXPECT_EQ(cluster->end_of(begin_push(0, 5)), Status::ok);
+  EXPECT_EQ(pop(1, Promise::reads), 5U);
+  auto given_up = begin_pop(0, Promise::reads);
+  EXPECT_TRUE(cluster->until([&] { return at_host(container::kHeadOffset) == 2; }));
+  given_up.abandon();
+  queues[0].reset();
+  cluster->world.run_for(1'000'000);
+  EXPECT_EQ(cluster->end_of(begin_push(1, 7)), Status::ok);
+  EXPECT_EQ(pop(1, Promise::both), 7U);
+}
+
+/// The push has a ticket, and no element for it (CON-Q3).
+TEST_F(QueuesOfWhichOneGoes, WaitForNoElementOfAPushThatWasGivenUp) {
+  make(3);
+  auto given_up = begin_push(0, 5);
+  EXPECT_TRUE(cluster->until([&] { return at_host(container::kTailOffset) == 1; }));
+  given_up.abandon();
+  queues[0].reset();
+  EXPECT_EQ(cluster->end_of(begin_push(1, 7)), Status::ok);
+  EXPECT_EQ(pop(1, Promise::both), 7U);
+}
+
+/// It has a ticket when the host begins to ask for those of the living.
+TEST_F(QueuesOfWhichOneGoes, AskAMemberWhoseQueueTheyHaveYetToHearOf) {
+  make(2);
+  container::QueueState& host = *queues[1];
+  cluster->world.detach_all(1);
+  const auto push = begin_push(0, 5);
+  EXPECT_TRUE(cluster->until([&] { return at_host(container::kTailOffset) == 1; }));
+  cluster->world.detach_all(0);
+  cluster->world.on(1, [&] {
+    host.must_collect = true;
+    host.poll_part();
+  });
+  cluster->world.attach(1, [&] { return (*cluster)[1].poll(); });
+  cluster->world.run_for(1'000'000);
+  EXPECT_TRUE(host.collecting);
+  cluster->world.attach(0, [&] { return (*cluster)[0].poll(); });
+  EXPECT_TRUE(cluster->until([&] { return push.finished(); }));
+  EXPECT_EQ(pop(1, Promise::both), 5U);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "container/clusters.hpp"
+#include "container/map.hpp"
 #include "container/map_slot.hpp"
 
 /// Maps in which ever new keys come and go: what the erased ones have left is used again.
@@ -232,6 +233,75 @@ TEST(ReadsOfReusedSlots, TakeNoKeyOfAFormerOwner) {
   const std::uint64_t given_up = container::claim_word(MapCall::erase, Sight::half, Promise::both,
                                                        word(6, container::word::half), by);
   EXPECT_EQ(sight(given_up, keys.key), Sight::other);
+}
+
+/// A home of which all slots have an erased key, and a caller of another member.
+struct OfferedSlots : testing::Test {
+  static constexpr std::uint32_t kSlots = 16;
+  void start(Style style) {
+    const container::MapSpec spec{
+        .name = "map", .key_bytes = 8, .value_bytes = 8, .slots = kSlots, .style = style};
+    caller = std::make_unique<container::MapState>(cluster[0], spec);
+    home = std::make_unique<container::MapState>(cluster[1], spec);
+    for (std::uint64_t key = 0; keys.size() < kSlots + 1; ++key)
+      if (home->home_of(container::hash_of(&key, sizeof key)) == 1) keys.push_back(key);
+    for (const MapCall call : {MapCall::insert, MapCall::erase})
+      for (std::uint32_t i = 0; i < kSlots; ++i) {
+        auto under_way = begin(call, keys[i]);
+        ASSERT_EQ(cluster.end_of(under_way), Status::ok);
+      }
+  }
+  remote::Call<container::MapResult> begin(MapCall call, std::uint64_t key) {
+    const std::array<std::uint64_t, 2> payload{key, key};
+    return {cluster[0].progress(),
+            caller->run(container::MapRequest(*caller, call, Promise::both, Style::automatic,
+                                              std::as_bytes(std::span(payload)).data()))};
+  }
+  test::SimContainers cluster{sim::profile("ib100"), 2};
+  std::unique_ptr<container::MapState> caller, home;
+  std::vector<std::uint64_t> keys;
+};
+
+TEST_F(OfferedSlots, AreNotRememberedWithoutEnd) {
+  start(Style::one_sided);
+  std::size_t most = 0, offered = 0;
+  for (std::uint64_t hash = 1; hash <= 20'000; ++hash) {
+    if (home->room_behind(1, container::mixed(hash)).offered) ++offered;
+    most = std::max(most, home->offers.size());
+    if (!home->opening.empty()) cluster.pass(10);
+  }
+  EXPECT_GT(offered, 10'000U);
+  EXPECT_LE(most, 4096U);
+}
+
+/// The processor claims slots where messages write, so it makes offers void, too: here its atomics
+/// and the fabric's do not exclude each other.
+TEST_F(OfferedSlots, BecomeVoidByTheAtomicsOfTheStyle) {
+  start(Style::message);
+  ASSERT_FALSE(home->coherent);
+  const auto offered = home->room_behind(1, container::mixed(1)).offered;
+  ASSERT_TRUE(offered);
+  home->opening.start(home->void_offers());
+  EXPECT_NE(home->own_word(home->first, offered->slot), offered->word);
+  EXPECT_TRUE(home->offers.empty());
+}
+
+/// Each offer is taken by another call before this one can claim it.
+TEST_F(OfferedSlots, MayBeLostAnyNumberOfTimes) {
+  start(Style::one_sided);
+  auto insert = begin(MapCall::insert, keys.back());
+  std::uint32_t lost = 0;
+  EXPECT_TRUE(cluster.until([&] {
+    for (const auto& [hash, offered] : home->offers) {
+      std::uint64_t& word = home->word_at_own(home->first, offered.slot);
+      if (lost < 1'100 && memory::load(word) == offered.word) {
+        memory::store(word, offered.word ^ std::uint64_t{++lost} << 40);
+      }
+    }
+    return insert.finished();
+  }));
+  EXPECT_EQ(lost, 1'100U);
+  EXPECT_EQ(remote::describe(insert.status()), "done");
 }
 
 }  // namespace

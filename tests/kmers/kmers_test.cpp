@@ -14,11 +14,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <dunlin/join.hpp>
+
 #include "command.hpp"
 #include "kmers/chunk.hpp"
+#include "kmers/counter.hpp"
+#include "kmers/found.hpp"
 #include "kmers/kmer.hpp"
 #include "kmers/reads.hpp"
 #include "process/program.hpp"
+#include "support/errors.hpp"
+#include "support/fresh_group.hpp"
 #include "support/own_directory.hpp"
 
 namespace dunlin::kmers {
@@ -187,6 +193,38 @@ TEST(Chunks, ThatAPeerHasMadeUpAreReadWithinTheirBytes) {
   for_each_kmer(chunk, 3, [&](Kmer) { ++kmers; });
   EXPECT_LE(kmers, kChunkKmers);
   EXPECT_EQ(chunk.used().size(), kChunkBytes) << "that many are kept for the next pass";
+}
+
+/// 2^32 occurrences take days to count: the map says that there were almost as many before.
+TEST(Counts, ThatHaveNoRoomAreNotBegunAnew) {
+  for (const Style style : {Style::one_sided, Style::message}) {
+    const Folder folder;
+    const auto fabric = join({.group = test::fresh_group(), .members = 1});
+    Containers containers(*fabric);
+    const CountOptions options{.k = 5, .processes = 1, .rounds = 1};
+    PartTimes times;
+    Ranges found(folder / ".", options.k);
+    KmerCounter counter(containers, options, 1'000, style, times, found);
+    Chunk chunk;
+    ASSERT_EQ(pack("AAAAAA", 0, options.k, chunk), 6U);  // the same k-mer twice
+    counter.add(chunk);
+    counter.finish();
+    counter.begin_round(0, 100);
+    ASSERT_TRUE(counter.map().assign(Kmer{0}, UINT32_MAX - 1).outcome().ok());
+    const std::string why = test::what_is_thrown_by([&] {
+      counter.add(chunk);
+      counter.finish();
+    });
+    EXPECT_TRUE(test::contains(why, "occurs more than 4294967295 times")) << name_of(style) << why;
+  }
+}
+
+TEST(FilesOfCounts, DoNotEndWhereTheyCannotBeRead) {
+  const Folder folder;
+  FoundFile file(folder / ".");  // which opens as a file does
+  FoundKmer found{};
+  EXPECT_TRUE(test::contains(test::what_is_thrown_by([&] { static_cast<void>(file.next(found)); }),
+                             "cannot be read"));
 }
 
 TEST(ReadFiles, AreFastaOrFastqPackedOrNot) {

@@ -1,9 +1,13 @@
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 #include <dunlin/join.hpp>
 
+#include "remote/control_channel.hpp"
 #include "remote/counted_memory.hpp"
 #include "remote/two_members.hpp"
 #include "support/fresh_group.hpp"
@@ -195,6 +199,40 @@ TEST(CallsOnShm, HaveEndedWhenTheyReturn) {
   EXPECT_TRUE(words.call(0).ok());
   EXPECT_EQ(words.call(0).wait(), Status::ok);
   EXPECT_EQ(allocations, before);
+}
+
+/// A network that has room for one message.
+struct MessagesThatWait : TwoMembers {
+  static sim::Profile narrow() {
+    sim::Profile profile = sim::profile("ib100");
+    profile.queue_slots = 1;
+    return profile;
+  }
+  MessagesThatWait() : TwoMembers(narrow()) {}
+};
+
+TEST_F(MessagesThatWait, NeedNoMemoryIfTheyAreExpected) {
+  world.detach_all(1);
+  std::vector<std::uint64_t> handled;
+  ControlChannel here(*progress[0], 3, [](Rank, std::span<const std::byte>) {});
+  const ControlChannel there(*progress[1], 3, [&](Rank, std::span<const std::byte> message) {
+    std::uint64_t number = 0;
+    if (parse(message, number)) handled.push_back(number);
+  });
+  std::uint64_t sent = 0;
+  while (sent < 1000) here.send(1, sent++);
+  EXPECT_TRUE(here.expect_send());
+  {
+    const test::NoMemoryForObjects none;
+    here.send(1, sent++);
+    EXPECT_FALSE(here.expect_send());
+  }
+  world.attach(1, [&] { return progress[1]->poll(); });
+  EXPECT_TRUE(until([&] {
+    here.poll();
+    return handled.size() == sent;
+  }));
+  EXPECT_TRUE(std::ranges::is_sorted(handled));
 }
 
 }  // namespace

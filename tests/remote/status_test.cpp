@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 6> kObjects{"store", "container", "queue"
 
 /// All layers have these, so the words are right for each.
 TEST(Status, NamesNoObjectButTheCallers) {
-  for (int i = 0; i <= static_cast<int>(Status::changed); ++i) {
+  for (int i = 0; i < kStatuses; ++i) {
     const auto status = static_cast<Status>(i);
     if (status == Status::broken_promise) continue;  // of containers only
     for (const std::string_view object : kObjects) {

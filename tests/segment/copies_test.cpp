@@ -1,7 +1,9 @@
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "segment/space.hpp"
 #include "segment/spaces.hpp"
 #include "support/errors.hpp"
 
@@ -19,13 +21,14 @@ class Replicated final : public test::Spaces {
       nodes_.push_back(std::make_unique<test::GroupMember>(world.fabric(rank)));
       members_.push_back(std::make_unique<SegmentSpace>(nodes_[rank]->progress,
                                                         SpaceOptions{.pool_bytes = pool_bytes}));
-      world.attach(rank, [this, rank] { return members_[rank]->poll(); });
+      world.attach(rank, [this, rank] { return nodes_[rank]->progress.poll(); });
     }
   }
   ~Replicated() override { members_.clear(); }
   bool until(const std::function<bool()>& condition) override {
     return world.run_until(condition, 1'000'000'000);
   }
+  void destroy(Rank rank) { members_[rank].reset(); }
   std::size_t used(Rank rank) { return members_[rank]->use().used; }
   sim::World world;
 
@@ -161,6 +164,47 @@ TEST(SegmentCopies, NeedAnotherMemberAndPutsThatExcludeEachOther) {
                                static_cast<void>(spaces[0].allocate({.bytes = 8, .copies = 3}));
                              }),
                              "1 copy"));
+}
+
+/// It stays in the group, and answers nothing about segments and locks any more.
+TEST(SegmentCopies, AreMadeAnewBesideAMemberThatHasDestroyedItsSpace) {
+  Replicated spaces(5);
+  const Key key = spaces.make(2, spec_of(Coherence::write));
+  EXPECT_EQ(spaces.get(4, key), 0U);
+  spaces.world.crash(1);  // which has the second copy
+  spaces.destroy(4);
+  EXPECT_EQ(spaces.put(3, key, 8), Status::ok);
+  EXPECT_TRUE(spaces.until([&] { return spaces.used(2) > 0; }));
+  EXPECT_EQ(spaces.put(3, key, 9), Status::ok);
+  spaces.world.crash(0);
+  EXPECT_EQ(spaces.get(3, key), 9U);
+}
+
+TEST(SegmentCopies, AreReleasedThoughAMemberThatKnewThemHasDestroyedItsSpace) {
+  Replicated spaces(4);
+  const Key key = spaces.make(2, spec_of(Coherence::write));
+  EXPECT_EQ(spaces.get(3, key), 0U);
+  spaces.destroy(3);
+  EXPECT_TRUE(spaces.end_of(spaces[2].release(key)).ok());
+  EXPECT_EQ(spaces.used(0), 0U);
+}
+
+/// The home has other places in its pool than it says.
+TEST(SegmentCopies, AreWhereNoBlockCanBeInNoOpinion) {
+  Replicated spaces(3);
+  const Key key = spaces.make(2, spec_of(Coherence::write));
+  EXPECT_EQ(spaces.put(2, key, 7), Status::ok);
+  for (const std::uint64_t offset : {std::uint64_t{1}, ~std::uint64_t{63}}) {
+    const SegmentMessage wrong{
+        .type = SegmentMessage::Type::resume, .key = key.value, .offset = offset, .copies = 2};
+    spaces.world.on(0, [&] {
+      EXPECT_EQ(spaces.world.fabric(0).send(2, SpaceOptions().channel,
+                                            std::as_bytes(std::span(&wrong, 1))),
+                Refusal::none);
+    });
+    spaces.world.run_for(1'000'000);
+    EXPECT_EQ(spaces.get(2, key), 7U);
+  }
 }
 
 }  // namespace

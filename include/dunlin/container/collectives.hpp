@@ -96,7 +96,7 @@ concept Combines = std::is_invocable_r_v<T, const F&, const T&, const T&> &&
                        sizeof(F) <= container::CollectiveCall::kMaxFunctionBytes
                    && alignof(F) <= 16;
 
-/// Outlives its calls.
+/// Outlives its calls: the destructor ends the process if one is under way.
 class Collectives {
  public:
   using Outcome = container::CollectiveOutcome;

@@ -39,6 +39,36 @@ struct ComponentCosts {
   [[nodiscard]] bool measured() const noexcept { return read_ns > 0 && message_ns > 0; }
 };
 
+/// A cost of ComponentCosts: its name in the file, and in words.
+struct Component {
+  const char* name;
+  const char* words;
+  double ComponentCosts::*cost;
+};
+/// Those that are not of a call.
+inline constexpr std::array kComponents{
+    Component{"read_ns", "read of 8 bytes", &ComponentCosts::read_ns},
+    Component{"write_ns", "write of 8 bytes", &ComponentCosts::write_ns},
+    Component{"compare_swap_ns", "compare-and-swap", &ComponentCosts::compare_swap_ns},
+    Component{"fetch_add_ns", "fetch-and-add", &ComponentCosts::fetch_add_ns},
+    Component{"message_ns", "message and reply", &ComponentCosts::message_ns},
+    Component{"byte_ns", "each further byte", &ComponentCosts::byte_ns},
+    Component{"message_byte_ns", "... of a message", &ComponentCosts::message_byte_ns},
+    Component{"batched_ns", "second write of a batch", &ComponentCosts::batched_ns},
+    Component{"shared_word_ns", "one word, each client", &ComponentCosts::shared_word_ns},
+};
+/// Calls each(name, words, cost) for every cost of `costs`.
+template <class Costs, class Each>
+void for_each_cost(Costs& costs, const Each& each) {
+  for (const Component& one : kComponents)
+    each(std::string(one.name), std::string(one.words), costs.*one.cost);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const std::string call(name_of(static_cast<Call>(i)));
+    each(call + "_computing_ns", call + ", computing", costs.computing_ns.at(i));
+    each(call + "_far_ns", std::string("... of a slot in no cache"), costs.far_ns.at(i));
+  }
+}
+
 /// Throws Error if the file cannot be read, or was not written by `dunlin calibrate`.
 [[nodiscard]] ComponentCosts load_costs(const std::string& file);
 /// The costs as JSON, with the fabric and the machine on which they were measured.

@@ -236,6 +236,8 @@ class Progress {
   [[nodiscard]] std::uint64_t generation() const noexcept { return told_generation_; }
   /// Whether the function that runs for another member (LocalWork) has been refused a call or wait.
   [[nodiscard]] bool broke_local_work() const noexcept { return broke_local_work_; }
+  /// Polls once in a while, for calls that have ended without a poll.
+  void poll_in_passing();
   /// How a call ends that may not begin because of was_stopped().
   [[nodiscard]] Status why_none_begins() noexcept;
 
@@ -255,7 +257,6 @@ class Progress {
   void follow_members();
   void look_who_is_present();
   std::size_t fence_members();
-  void poll_in_passing();
   void check_may_wait();
   void check_no_local_work();
   void pause(std::uint32_t fruitless, std::uint64_t deadline_ns);

@@ -38,6 +38,7 @@ enum class Status : std::uint8_t {
   threw,           // the function that was called has thrown; the call has its sentence
   overloaded,      // a node has no room for further calls now: nothing was done, try again
 };
+inline constexpr std::uint8_t kStatuses = static_cast<std::uint8_t>(Status::overloaded) + 1;
 
 /// A few words, to be part of a sentence. `what` names what the caller has used ("store"), for the
 /// words that need it.
