@@ -8,7 +8,7 @@
 #include <dunlin/store/scan.hpp>
 
 #include "store/format.hpp"
-#include "store/work.hpp"
+#include "store/call.hpp"
 
 namespace dunlin::store {
 
