@@ -61,8 +61,7 @@ struct Moving {
       : members(index_keys),
         traffic(
             members.world, [this](Rank rank) -> Store& { return members.at(rank); },
-            Members::members(), kKeys),
-        move(members.at(Members::kMover)) {
+            Members::members(), kKeys) {
     traffic.run_for(kWarmUpNs);
   }
   void begin() { members.begin_move(move); }
