@@ -13,7 +13,6 @@
 namespace dunlin::app::resp {
 namespace {
 
-
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text));
 }
@@ -24,8 +23,7 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
 
 class StoreCall final : public Call {
  public:
-  StoreCall(Store& store, StoreTransacts& transacts)
-      : store_(store), transacts_(transacts) {}
+  StoreCall(Store& store, StoreTransacts& transacts) : store_(store), transacts_(transacts) {}
   ~StoreCall() override { forget_transact(); }
 
   bool start(const Order& order) override {

@@ -129,8 +129,7 @@ struct Lookup {
   Lookup(State& state, Side its_side, StoreKey key);
   /// Begins the search anew, in the chain that has the key as far as this process knows.
   void locate(const State& state) noexcept;
-  [[nodiscard]] std::uint64_t position() const noexcept { return IndexShape::position_of(hash);
-  }
+  [[nodiscard]] std::uint64_t position() const noexcept { return IndexShape::position_of(hash); }
   [[nodiscard]] CallMemory& memory() noexcept { return *result.memory; }
   [[nodiscard]] std::span<const std::byte> key() const noexcept {
     return {result.memory->key.data(), result.memory->key_bytes};
@@ -150,7 +149,7 @@ struct Lookup {
 
   std::uint64_t hash = 0;
   Side side;
-  bool is_locked = false;    // no other member changes the chain
+  bool is_locked = false;  // no other member changes the chain
   bool is_get = false;
   bool is_change = false;    // of the chain, or may become one
   bool wants_value = false;  // also under the lock; a get always reads it

@@ -10,7 +10,6 @@
 #include "store/change.hpp"
 #include "store/key_homes.hpp"
 
-
 /// Copies of one chain's keys, made at the homes that are to have them, while nobody can change the
 /// keys: this home holds the lock of the chain, and those of the chains there that have its
 /// positions. It takes them in the order of ranks and positions, as transactions do, so it never

@@ -9,8 +9,8 @@
 #include "store/held_chain.hpp"
 #include "store/state.hpp"
 
-/// Changes of one key. A change takes the lock of the key's chain, finds the key, decides, and posts
-/// one batch, which unlocks the chain.
+/// Changes of one key. A change takes the lock of the key's chain, finds the key, decides, and
+/// posts one batch, which unlocks the chain.
 namespace dunlin::store {
 
 using remote::NextPoll;

@@ -45,8 +45,8 @@ struct Change {
   std::uint64_t ttl_ns = kNoExpiry;
   std::uint64_t version = 0;  // that is expected; or, of a copy, that the key gets
   StoreUpdater updater = nullptr;
-  Location victim = {};  // evict
-  Rank first = 0;        // of a copy: the home whose change it is
+  Location victim = {};         // evict
+  Rank first = 0;               // of a copy: the home whose change it is
   std::uint64_t lock_word = 0;  // of a copy: that of the caller, who holds the lock; 0: none
 
   [[nodiscard]] bool is_copy() const noexcept {

@@ -227,16 +227,15 @@ void Copies::begin_next(Lane& lane) {
   lane.is_raising = lane.keys.empty();
   if (lane.is_raising) {
     const Raise& raise = lane.raises.back();
-    lane.raising = {state_.progress,
-                    state_.raise_version({.to = raise.to,
-                                          .first = state_.fabric.rank(),
-                                          .position = raise.from,
-                                          .lock_word = state_.next_lock_word(),
-                                          .version = raise.version})};
+    lane.raising = {state_.progress, state_.raise_version({.to = raise.to,
+                                                           .first = state_.fabric.rank(),
+                                                           .position = raise.from,
+                                                           .lock_word = state_.next_lock_word(),
+                                                           .version = raise.version})};
     return;
   }
-  lane.restoring = state_.begin_change(
-      {.kind = Kind::restore}, std::span<const std::byte>(lane.keys.back()), {});
+  lane.restoring = state_.begin_change({.kind = Kind::restore},
+                                       std::span<const std::byte>(lane.keys.back()), {});
   lane.keys.pop_back();
 }
 

@@ -238,12 +238,12 @@ void HeldChain::build_in_place(const Lookup& at, std::size_t bytes) noexcept {
   batch.add(write(home_, region, location.offset + kWordBytes, batch.entry.data() + kWordBytes,
                   bytes - kWordBytes));
   if (batch.slot.word != at.slot.word)
-    batch.add(write(home_, state_.region_of(at.slot), at.slot.offset + kWordBytes,
-                    &batch.slot.word, kWordBytes));
+    batch.add(write(home_, state_.region_of(at.slot), at.slot.offset + kWordBytes, &batch.slot.word,
+                    kWordBytes));
   const std::uint64_t value_bytes = head_of(batch.entry.data()).value_bytes;
   if (value_bytes != at.head.value_bytes)
-    batch.add(fetch_add(home_, state_.index.id(), kValueBytesAt,
-                        value_bytes - at.head.value_bytes, nullptr));
+    batch.add(fetch_add(home_, state_.index.id(), kValueBytesAt, value_bytes - at.head.value_bytes,
+                        nullptr));
 }
 
 /// The new entry, the former one's end, and the slot, in this order: readers of the former entry
@@ -263,10 +263,10 @@ void HeldChain::build_out_of_place(const Lookup& at, std::size_t bytes) noexcept
   if (at.present) {
     const Location former = slot_word::location_of(at.slot.word);
     batch.guard = guard_of(incarnation_of(at.head.guard), EntryState::moved);
-    batch.add(write(home_, state_.pool_of(former).region(), former.offset, &batch.guard,
+    batch.add(
+        write(home_, state_.pool_of(former).region(), former.offset, &batch.guard, kWordBytes));
+    batch.add(write(home_, state_.region_of(at.slot), at.slot.offset + kWordBytes, &batch.slot.word,
                     kWordBytes));
-    batch.add(write(home_, state_.region_of(at.slot), at.slot.offset + kWordBytes,
-                    &batch.slot.word, kWordBytes));
     batch.add(state_.pool_of(former).free({home_, former.size_class, former.offset}));
   } else if (at.has_vacant) {
     batch.add(write(home_, state_.region_of(at.vacant), at.vacant.offset, &batch.slot, kSlotBytes));
@@ -278,15 +278,15 @@ void HeldChain::build_out_of_place(const Lookup& at, std::size_t bytes) noexcept
                                  sizeof(Bucket));
     batch.add(put(home_, state_.small->region(), block, &batch.bucket, sizeof(Bucket)));
     batch.add(state_.small->link(*bucket_block_));
-    batch.add(write(home_, state_.region_of(at.last_link), at.last_link.offset, &batch.link,
-                    kWordBytes));
+    batch.add(
+        write(home_, state_.region_of(at.last_link), at.last_link.offset, &batch.link, kWordBytes));
   }
   if (!at.present) batch.add(fetch_add(home_, state_.index.id(), kKeysAt, 1, nullptr));
   const std::uint64_t value_bytes = head_of(batch.entry.data()).value_bytes;
   const std::uint64_t former_bytes = at.present ? at.head.value_bytes : 0;
   if (value_bytes != former_bytes)
-    batch.add(fetch_add(home_, state_.index.id(), kValueBytesAt, value_bytes - former_bytes,
-                        nullptr));
+    batch.add(
+        fetch_add(home_, state_.index.id(), kValueBytesAt, value_bytes - former_bytes, nullptr));
 }
 
 void HeldChain::build_erase(const Lookup& at) noexcept {

@@ -71,10 +71,9 @@ Sight Lookup::judge() noexcept {
     return Sight::longer;
   }
   if (!is_locked && checksum_of(entry, head, location) != head.checksum) return Sight::again;
-  const bool is_key =
-      is_stray != nullptr ||
-      (head.key_bytes == key().size() &&
-       std::memcmp(entry + kEntryHeadBytes, key().data(), key().size()) == 0);
+  const bool is_key = is_stray != nullptr ||
+                      (head.key_bytes == key().size() &&
+                       std::memcmp(entry + kEntryHeadBytes, key().data(), key().size()) == 0);
   if (is_key) return Sight::key;
   return from_cache ? Sight::again : Sight::other;
 }
@@ -147,8 +146,7 @@ Protocol<Status> State::find_index(Rank home) {
 
 /// After that home has failed: waits until the key has another one. `ok`: it has.
 Protocol<Status> State::outlive(std::uint64_t hash, Rank home) {
-  if (!has_another_home(home_of(hash), IndexShape::position_of(hash), home))
-    co_return Status::lost;
+  if (!has_another_home(home_of(hash), IndexShape::position_of(hash), home)) co_return Status::lost;
   Rest rest;
   while (!progress.is_gone(home) && first_home_of(hash) == home) co_await rest.next(fabric);
   co_return Status::ok;

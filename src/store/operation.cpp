@@ -33,9 +33,8 @@ Protocol<CallResult> State::count_keys() {
         (home >= members && !has_got_keys(home) && !fabric.connected(home, index.id()));
     if (has_none) continue;
     std::array<std::uint64_t, 2> words{};  // keys, bytes of values
-    auto reading =
-        remote::post(fabric, read(home, index.id(), kKeysAt, words.data(), sizeof words),
-                     HomeGate{this, home, &result.round_trips});
+    auto reading = remote::post(fabric, read(home, index.id(), kKeysAt, words.data(), sizeof words),
+                                HomeGate{this, home, &result.round_trips});
     result.status = co_await reading;
     if (result.status != Status::ok) co_return result;
     if (static_cast<std::int64_t>(words[0]) > 0) result.keys += words[0];

@@ -144,9 +144,8 @@ Freed Reaper::free_blocks() noexcept {
   }
   to_look_ = std::max(to_look_, hurried_);
   if (hurried_ > 0) return Freed::looking;
-  const bool waits = std::any_of(operations_.begin(), operations_.end(), [](const auto& one) {
-    return !one.finished();
-  });
+  const bool waits = std::any_of(operations_.begin(), operations_.end(),
+                                 [](const auto& one) { return !one.finished(); });
   if (waits && now - hurry_ended_at_ns_ < kFreshNs) return Freed::looking;
   if (erased_ == 0) return Freed::nothing;
   erased_ = 0;

@@ -338,8 +338,9 @@ std::size_t State::finish() {
   while (!mends.empty()) {
     const Mend& mend = mends.front();
     // A chain is not unlocked before a batch that changes it is placed.
-    const bool is_early = std::ranges::any_of(
-        unfinished, [&](const auto& batch) { return batch->home == mend.home && batch->posted < batch->steps; });
+    const bool is_early = std::ranges::any_of(unfinished, [&](const auto& batch) {
+      return batch->home == mend.home && batch->posted < batch->steps;
+    });
     if (is_early) break;
     const Refusal refusal = fabric
                                 .post(compare_swap(mend.home, region_of(mend.lock),

@@ -32,7 +32,6 @@
 #include "store/shedding.hpp"
 #include "store/transaction.hpp"
 
-
 namespace dunlin::store {
 
 /// A word of the own memory, for dunlin/fabric/memory.hpp.
@@ -458,12 +457,12 @@ struct State final : remote::Part {
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
-  std::unique_ptr<Room> room;                                    // of a store with eviction
-  std::unique_ptr<Growth> growth;                                // of a home
-  std::unique_ptr<Copies> copies;                                // of a home
-  std::unique_ptr<Departure> departure;                          // of a home
-  std::unique_ptr<Shedding> shedding;                            // of a home
-  std::unique_ptr<Arrival> arrival;                              // of a home that has joined later
+  std::unique_ptr<Room> room;            // of a store with eviction
+  std::unique_ptr<Growth> growth;        // of a home
+  std::unique_ptr<Copies> copies;        // of a home
+  std::unique_ptr<Departure> departure;  // of a home
+  std::unique_ptr<Shedding> shedding;    // of a home
+  std::unique_ptr<Arrival> arrival;      // of a home that has joined later
   std::vector<Home> homes;
   std::string why_refused;
   bool has_changed_homes = false;  // keys have moved, or a home is gone

@@ -49,8 +49,8 @@ StoreOperation Store::erase(StoreKey key) {
 }
 StoreOperation Store::compare_and_set(StoreKey key, std::uint64_t version,
                                       std::span<const std::byte> value, std::uint64_t ttl_ns) {
-  return state_->begin_change(
-      {.kind = Kind::compare_and_set, .ttl_ns = ttl_ns, .version = version}, key, value);
+  return state_->begin_change({.kind = Kind::compare_and_set, .ttl_ns = ttl_ns, .version = version},
+                              key, value);
 }
 StoreOperation Store::update(StoreKey key, StoreUpdater updater) {
   return state_->begin_change(

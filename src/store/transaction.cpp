@@ -323,9 +323,8 @@ bool State::take_record(TransactionWork& work) noexcept {
 void State::begin_hold(TransactionWork& work, TransactionWrite& write,
                        const TransactionWrite* before) {
   write.begun = true;
-  Lookup& at =
-      write.at.emplace(*this, write.first == nullptr ? Side::owner : Side::second,
-                       write.key_span());
+  Lookup& at = write.at.emplace(*this, write.first == nullptr ? Side::owner : Side::second,
+                                write.key_span());
   write.lock.emplace(*this);
   at.is_change = true;
   at.home = write.home;
@@ -389,8 +388,8 @@ bool State::validate(TransactionWork& work) noexcept {
     }
     const Refusal refusal =
         fabric
-            .post(read(seen.home, region_of(seen.main),
-                       seen.main.offset + kVersionAt, one.words.data(), sizeof one.words)
+            .post(read(seen.home, region_of(seen.main), seen.main.offset + kVersionAt,
+                       one.words.data(), sizeof one.words)
                       .notify(work.done))
             .refusal;
     one.to_validate = refusal == Refusal::none;
@@ -409,8 +408,7 @@ bool State::validated(TransactionWork& work) noexcept {
   if (work.done.failed()) return fail(work, Status::lost);
   for (std::size_t i = 0; i < work.used_reads; ++i) {
     const TransactionRead& one = *work.reads[i];
-    if (one.to_validate &&
-        (one.words[0] != one.seen.version || one.words[1] != 0))
+    if (one.to_validate && (one.words[0] != one.seen.version || one.words[1] != 0))
       return fail(work, Status::conflict);
   }
   work.stage = work.order.empty() ? TransactionStage::done : TransactionStage::plan;

@@ -10,10 +10,10 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/transaction.hpp>
 
-#include "store/format.hpp"
-#include "store/held_chain.hpp"
 #include "store/call.hpp"
 #include "store/change.hpp"
+#include "store/format.hpp"
+#include "store/held_chain.hpp"
 
 /// The state and buffers of a transaction. It belongs to the store, so that a commit whose caller
 /// has given it up can be completed.
@@ -51,7 +51,7 @@ struct TransactionWrite {
   std::size_t key_bytes = 0;
   std::size_t value_bytes = 0;
   std::array<std::byte, kMaxStoreKeyBytes> key{};
-  Image entry;  // as it is to be
+  Image entry;                 // as it is to be
   std::vector<Place> vacants;  // slots of the chain
   std::optional<Lookup> at;
   std::optional<HeldChain> lock;

@@ -284,8 +284,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
     ASSERT_LT(now_ns + 12'000, wakes_ns);
     cluster.world.run_for(wakes_ns - now_ns - 10'000 + delay_ns);
     std::deque<StoreOperation> gets;
-    for (std::uint64_t key = 0; key < kOverflow; ++key)
-      cluster[1].get(gets.emplace_back(), key);
+    for (std::uint64_t key = 0; key < kOverflow; ++key) cluster[1].get(gets.emplace_back(), key);
     std::uint64_t splits = 0;
     ASSERT_TRUE(cluster.until([&] {
       splits = cluster[0].counters().at("splits");
