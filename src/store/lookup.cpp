@@ -21,6 +21,7 @@ using remote::Status;
 Lookup::Lookup(State& state, Side its_side, StoreKey key) : side(its_side) {
   const std::span<const std::byte> bytes = key.bytes();
   result.memory = state.take_memory();
+  memory().clock = {};
   is_too_long = bytes.size() > kMaxStoreKeyBytes;
   memory().key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
   if (!bytes.empty()) std::memcpy(memory().key.data(), bytes.data(), memory().key_bytes);
@@ -79,7 +80,7 @@ Sight Lookup::judge() noexcept {
 }
 
 void Lookup::take_entry(const State& state) noexcept {
-  result.found = false;
+  result.found = result.changed = false;  // also of an attempt before this one
   result.version = 0;
   result.ttl_ns = kNoExpiry;
   result.value = {};
