@@ -162,7 +162,7 @@ void serve(ServeOptions options) {
   Service service(values, {.password = service_options.password, .port = server.port()});
   print(fmt::format("serves Redis clients at {}, over {}",
                     Endpoint{endpoint.address, server.port()}.text(), fabric.description()));
-  StoreOperation taking(store);
+  StoreOperation taking;
   if (options.takes_keys) {
     store.take_keys(taking);
     taking.then([&] { say_how_it_took(taking, print); });

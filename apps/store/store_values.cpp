@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <span>
 
@@ -11,8 +12,6 @@
 
 namespace dunlin::app::resp {
 namespace {
-
-constexpr std::size_t kKeptValueBytes = std::size_t{1} << 16;
 
 std::span<const std::byte> bytes_of(std::string_view text) noexcept {
   return std::as_bytes(std::span(text));
@@ -24,19 +23,17 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
 
 class StoreCall final : public Call {
  public:
-  StoreCall(Store& store, StoreTransacts& transacts)
-      : store_(store), transacts_(transacts), operation_(std::make_unique<StoreOperation>(store)) {}
+  StoreCall(Store& store, StoreTransacts& transacts) : store_(store), transacts_(transacts) {}
   ~StoreCall() override { forget_transact(); }
 
   bool start(const Order& order) override {
     order_ = order;
-    ending_ = nullptr;
+    status_ = nullptr;
     transact_.reset();
     switch (order.kind) {
       case Order::Kind::count:
-        // NOLINTNEXTLINE(modernize-make-unique): what count() returns cannot be moved
-        count_.reset(new StoreOperation(store_.count()));
-        return wait_for(*count_);
+        count_ = store_.count();
+        return wait_for(count_);
       case Order::Kind::scan:
         if (!scan_)
           scan_ = std::make_unique<StoreScan>(store_, ScanOptions{.values = order.with_values});
@@ -50,35 +47,33 @@ class StoreCall final : public Call {
         return false;
       default:
         start_operation();
-        return wait_for(*operation_);
+        return wait_for(operation_);
     }
   }
 
   void release() override {
-    if (ending_ != nullptr && !ending_->finished()) ending_->abandon();
-    if (!operation_->finished() || operation_->value().size() > kKeptValueBytes)
-      operation_ = std::make_unique<StoreOperation>(store_);
-    count_.reset();
+    operation_ = {};
+    count_ = {};
     scan_.reset();
     forget_transact();
-    ending_ = nullptr;
+    status_ = nullptr;
   }
 
   [[nodiscard]] Ending ending() const override {
     if (transact_) return transact_->ending();
-    if (ending_ == nullptr) return Ending::ok;
-    const Ending ending = ending_of(ending_->status());
-    const bool is_scan = ending_ == scan_.get();
+    if (status_ == nullptr) return Ending::ok;
+    const Ending ending = ending_of(status_());
+    const bool is_scan = order_.kind == Order::Kind::scan;
     return ending == Ending::out_of_range && is_scan ? Ending::bad_cursor : ending;
   }
-  [[nodiscard]] bool found() const override { return operation_->found(); }
-  [[nodiscard]] bool changed() const override { return operation_->changed(); }
-  [[nodiscard]] std::string_view value() const override { return operation_->text(); }
+  [[nodiscard]] bool found() const override { return operation_.found(); }
+  [[nodiscard]] bool changed() const override { return operation_.changed(); }
+  [[nodiscard]] std::string_view value() const override { return operation_.text(); }
   [[nodiscard]] std::uint64_t ttl_ns() const override {
-    return operation_->ttl_ns() == kNoExpiry ? kForeverNs : operation_->ttl_ns();
+    return operation_.ttl_ns() == kNoExpiry ? kForeverNs : operation_.ttl_ns();
   }
-  [[nodiscard]] std::uint64_t version() const override { return operation_->version(); }
-  [[nodiscard]] std::uint64_t keys() const override { return count_ ? count_->keys() : 0; }
+  [[nodiscard]] std::uint64_t version() const override { return operation_.version(); }
+  [[nodiscard]] std::uint64_t keys() const override { return count_.keys(); }
   [[nodiscard]] std::uint64_t cursor() const override { return scan_ ? scan_->cursor() : 0; }
   [[nodiscard]] std::size_t entries() const override { return scan_ ? scan_->size() : 0; }
   [[nodiscard]] std::string_view entry_key(std::size_t i) const override {
@@ -94,8 +89,9 @@ class StoreCall final : public Call {
     transact_.reset();
   }
 
-  bool wait_for(remote::InFlight& operation) {
-    ending_ = &operation;
+  template <class Operation>
+  bool wait_for(Operation& operation) {
+    status_ = [&operation] { return operation.status(); };
     if (operation.finished()) return true;
     operation.then([this] { on_end(*this); });
     return false;
@@ -107,21 +103,21 @@ class StoreCall final : public Call {
     const std::uint64_t ttl_ns = expiry_of(order_.ttl_ns);
     switch (order_.kind) {
       case Order::Kind::put:
-        return store_.put(*operation_, key, value, ttl_ns);
+        return store_.put(operation_, key, value, ttl_ns);
       case Order::Kind::insert:
-        return store_.insert(*operation_, key, value, ttl_ns);
+        return store_.insert(operation_, key, value, ttl_ns);
       case Order::Kind::replace:
-        return store_.replace(*operation_, key, value, ttl_ns);
+        return store_.replace(operation_, key, value, ttl_ns);
       case Order::Kind::erase:
-        return store_.erase(*operation_, key);
+        return store_.erase(operation_, key);
       case Order::Kind::expire:
-        return store_.expire(*operation_, key, ttl_ns);
+        return store_.expire(operation_, key, ttl_ns);
       case Order::Kind::update:
         return store_.update(
-            *operation_, key,
+            operation_, key,
             [this](std::optional<std::span<const std::byte>> current) { return decide(current); });
       default:
-        return store_.get(*operation_, key);
+        return store_.get(operation_, key);
     }
   }
 
@@ -142,11 +138,11 @@ class StoreCall final : public Call {
   Store& store_;
   StoreTransacts& transacts_;
   Order order_;
-  std::unique_ptr<StoreOperation> operation_;
-  std::unique_ptr<StoreOperation> count_;
+  StoreOperation operation_;
+  StoreOperation count_;
   std::unique_ptr<StoreScan> scan_;
   std::unique_ptr<StoreTransact> transact_;
-  remote::InFlight* ending_ = nullptr;  // the one that was started last
+  std::function<remote::Status()> status_;  // of the operation that was started last
 };
 
 }  // namespace

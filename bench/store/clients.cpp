@@ -38,7 +38,7 @@ struct Served {
 /// Makes one call after the other for so long, at least one; says how many.
 std::uint64_t make_calls(Store& store, YcsbCalls& calls, double window_ns) {
   static constexpr std::array<std::byte, kValueBytes> kValue{};
-  StoreOperation operation(store);
+  StoreOperation operation;
   std::uint64_t made = 0;
   const double end = now_ns() + window_ns;
   do {

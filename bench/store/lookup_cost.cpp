@@ -68,7 +68,7 @@ double cluster_chaining(std::uint32_t slots, std::uint32_t keys, double skew, st
                                 .large_bytes = 0,
                                 .expected_keys = slots * 3 / 4,
                                 .cache_bytes = 0});
-  StoreOperation operation(store);
+  StoreOperation operation;
   const auto demand = [&] {
     if (operation.wait() != remote::Status::ok)
       throw Error("bench: the store " + std::string(remote::describe(operation.status())));

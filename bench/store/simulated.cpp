@@ -149,7 +149,7 @@ std::vector<std::uint64_t> keys_elsewhere(const Store& store) {
 remote::Job prepare(Store& store, std::uint32_t keys) {
   const std::array<std::byte, kSimulatedValueBytes> value{};
   const std::uint32_t members = store.fabric().size();
-  StoreOperation operation(store);
+  StoreOperation operation;
   for (std::uint32_t i = store.fabric().rank(); i < keys; i += members) {
     store.put(operation, mixed(i), value);
     co_await operation;
@@ -167,7 +167,7 @@ remote::Job prepare(Store& store, std::uint32_t keys) {
 remote::Job make_calls(Store& store, CallTimes* sums) {
   const std::array<std::byte, kSimulatedValueBytes> value{};
   const std::vector<std::uint64_t> chosen = keys_elsewhere(store);
-  StoreOperation operation(store);
+  StoreOperation operation;
   for (std::size_t call = 0; call < kCalls.size(); ++call) {
     const std::uint64_t begin = store.fabric().now_ns();
     for (const std::uint64_t key : chosen) {

@@ -86,7 +86,7 @@ class GetClient final : public Client {
  public:
   GetClient(Fabric& fabric, const StoreOptions& options, NextNumber next)
       : Client(fabric), store_(fabric, options), next_(std::move(next)) {
-    while (gets_.size() < kMostUnderWay) gets_.emplace_back(store_);
+    while (gets_.size() < kMostUnderWay) gets_.emplace_back();
   }
   [[nodiscard]] Store& store() noexcept { return store_; }
   [[nodiscard]] std::uint64_t bucket_reads() const override {
@@ -189,7 +189,7 @@ std::vector<GetFigures> measure_each(SimulatedMembers<OneClient>& all,
 /// Every `step`th pair, from that one.
 remote::Job load(Store& store, std::uint32_t from, std::uint32_t step, std::uint32_t pairs) {
   const std::array<std::byte, kSimulatedValueBytes> value{};
-  StoreOperation operation(store);
+  StoreOperation operation;
   for (std::uint32_t i = from; i < pairs; i += step) {
     store.put(operation, mixed(i), value);
     co_await operation;

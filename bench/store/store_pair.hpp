@@ -29,7 +29,7 @@ class StorePair {
         places_(node_.fabric().allocate({.name = "places", .bytes = place_bytes})) {
     node_.fabric().announce(places_);
     connect(me, node_);
-    for (std::size_t i = 0; i < kAtOnce; ++i) all_.push_back(&operations_.emplace_back(store_));
+    for (std::size_t i = 0; i < kAtOnce; ++i) all_.emplace_back(&operations_.emplace_back());
     while (me.rank() == 0 && !node_.fabric().connected(1, places_.id())) poll();
   }
 
@@ -41,7 +41,7 @@ class StorePair {
 
   /// Waits for the first so many operations; throws Error if one has ended badly.
   void demand(std::size_t count = kAtOnce) {
-    remote::wait_all(std::span(all_).first(count));
+    remote::wait_all(std::span<const remote::AnyCall>(all_).first(count));
     for (std::size_t i = 0; i < count; ++i) demand(operations_[i].status());
   }
   static void demand(remote::Status status) {
@@ -79,7 +79,7 @@ class StorePair {
   Store store_;
   Region places_;
   std::deque<StoreOperation> operations_;
-  std::vector<remote::InFlight*> all_;
+  std::vector<remote::AnyCall> all_;
 };
 
 /// Of one more than so many entries with values of `value_bytes`, which all lie at one member.

@@ -169,21 +169,20 @@ class Store {
   [[nodiscard]] StoreOperation take_keys();
 
   // --- one key, by an operation of the caller's, which is given up if it is under way ------------
-  void get(StoreOperation& operation, StoreKey key) noexcept;
+  void get(StoreOperation& operation, StoreKey key);
   void put(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-           std::uint64_t ttl_ns = kNoExpiry) noexcept;
+           std::uint64_t ttl_ns = kNoExpiry);
   void insert(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-              std::uint64_t ttl_ns = kNoExpiry) noexcept;
+              std::uint64_t ttl_ns = kNoExpiry);
   void replace(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-               std::uint64_t ttl_ns = kNoExpiry) noexcept;
-  void erase(StoreOperation& operation, StoreKey key) noexcept;
+               std::uint64_t ttl_ns = kNoExpiry);
+  void erase(StoreOperation& operation, StoreKey key);
   void compare_and_set(StoreOperation& operation, StoreKey key, std::uint64_t version,
-                       std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry) noexcept;
-  void update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept;
-  void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept;
-  void count(StoreOperation& operation) noexcept;
-  void leave(StoreOperation& operation) noexcept;
-  void take_keys(StoreOperation& operation) noexcept;
+                       std::span<const std::byte> value, std::uint64_t ttl_ns = kNoExpiry);
+  void update(StoreOperation& operation, StoreKey key, StoreUpdater updater);
+  void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns);
+  void leave(StoreOperation& operation);
+  void take_keys(StoreOperation& operation);
 
   // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
   /// Calls `see` for the entries of this member's part, each of which was there at some moment of

@@ -12,7 +12,6 @@ namespace dunlin {
 namespace {
 
 using node::Engine;
-using node::RecordRing;
 using remote::Status;
 
 /// A key and a value of a call that waits in the queue.
@@ -25,14 +24,15 @@ struct Kept {
   std::vector<std::byte> value_bytes;
 };
 
-constexpr auto kValue = [](StoreOperation& operation) -> Result<std::optional<StoreValue>> {
-  if (!operation.found()) return std::optional<StoreValue>();
-  return std::optional<StoreValue>(StoreValue{.bytes = std::string(operation.text()),
-                                              .version = operation.version(),
-                                              .ttl_ns = operation.ttl_ns()});
+constexpr auto kValue = [](const store::CallResult& got) -> std::optional<StoreValue> {
+  if (!got.found) return std::nullopt;
+  return StoreValue{
+      .bytes = std::string(reinterpret_cast<const char*>(got.value.data()), got.value.size()),
+      .version = got.version,
+      .ttl_ns = got.ttl_ns};
 };
-constexpr auto kChange = [](StoreOperation& operation) -> Result<StoreChange> {
-  return StoreChange{.changed = operation.changed(), .version = operation.version()};
+constexpr auto kChange = [](const store::CallResult& change) {
+  return StoreChange{.changed = change.changed, .version = change.version};
 };
 
 }  // namespace
@@ -44,17 +44,10 @@ class StoreHandle::Part final : public node::Part {
   [[nodiscard]] Store& store() noexcept { return *store_; }
   void end() noexcept override {
     transactions.clear();
-    spare.reset();
     store_.reset();
-  }
-  /// An operation that is not under way.
-  [[nodiscard]] std::unique_ptr<StoreOperation> operation() {
-    if (spare) return std::move(spare);
-    return std::make_unique<StoreOperation>(*store_);
   }
 
   const std::string who;
-  std::unique_ptr<StoreOperation> spare;
   std::vector<std::unique_ptr<StoreTransaction>> transactions;
 
  private:
@@ -63,113 +56,25 @@ class StoreHandle::Part final : public node::Part {
 
 namespace {
 
-/// A call under way, or in the queue.
-template <class T, class StorePart, class Take>
-class PendingOperation final : public node::SharedResult<T> {
- public:
-  PendingOperation(Engine& engine, StorePart& part, const char* name, bool borrows, Take take)
-      : node::SharedResult<T>(engine, borrows), part_(part), name_(name), take_(std::move(take)) {}
-  using node::SharedCall::enter_queue;
-
-  void go_on(std::unique_ptr<StoreOperation> operation) {
-    this->link();
-    operation_ = std::move(operation);
-    operation_->then([this] { take(); });
-  }
-  template <class Begin>
-  void begin(const Begin& begin_it) noexcept {
-    if (!this->leave_queue()) return;
-    if (!this->engine().is_running()) return this->fail(this->engine().why_stopped());
-    try {
-      auto operation = part_.operation();
-      begin_it(part_.store(), *operation);
-      go_on(std::move(operation));
-    } catch (const std::exception& error) {
-      this->fail({Status::not_allowed, error.what()});
-    } catch (...) {
-      this->fail({Status::not_allowed, "what begins the call threw no std::exception"});
-    }
-  }
-  void fail(Failure failure) noexcept override {
-    operation_.reset();
-    this->result = std::move(failure);
-    this->end();
-  }
-  [[nodiscard]] static Result<T> result_of(StorePart& part, const char* name,
-                                           StoreOperation& operation, const Take& take) {
-    if (operation.status() == Status::ok) return take(operation);
-    return node::failure_of(part.who, name, operation.status(), "store");
-  }
-
- private:
-  void take() noexcept {
-    try {
-      this->result = result_of(part_, name_, *operation_, take_);
-    } catch (const std::exception& error) {
-      this->result = Failure{Status::no_memory, error.what()};
-    }
-    // It ends here, as the thread that drops the future has no turn.
-    if (!part_.spare) part_.spare = std::move(operation_);
-    operation_.reset();
-    this->end();
-  }
-  StorePart& part_;
-  const char* const name_;
-  const Take take_;
-  std::unique_ptr<StoreOperation> operation_;
-};
-
-/// Begins an operation here, if the turn is free, or in the queue: `now(store, operation)` uses the
-/// caller's bytes, and the function that `later()` makes has its own.
-template <class T, class StorePart, class Now, class Later, class Take>
-Future<T> begin(Engine& engine, StorePart& part, const char* name, bool borrows, const Now& now,
-                const Later& later, const Take& take) {
-  using Pending = PendingOperation<T, StorePart, Take>;
-  std::optional<Future<T>> begun;
-  const bool has_run = engine.run_now([&] {
-    auto operation = part.operation();
-    now(part.store(), *operation);
-    if (operation->finished()) {
-      begun.emplace(engine.number(), Pending::result_of(part, name, *operation, take));
-      part.spare = std::move(operation);
-      return;
-    }
-    auto* const pending = new Pending(engine, part, name, borrows, take);
-    begun.emplace(pending);
-    pending->go_on(std::move(operation));
-  });
-  if (has_run) {
-    if (!begun->ready()) engine.wake_if_asleep();
-    return std::move(*begun);
-  }
-  auto* const pending = new Pending(engine, part, name, borrows, take);
-  pending->enter_queue();
-  const auto claim =
-      engine.enqueue([pending, begin_it = later()]() noexcept { pending->begin(begin_it); });
-  if (claim == RecordRing::Claim::ok) return Future<T>(pending);
-  pending->release();
-  pending->release();
-  return Future<T>(engine.number(), engine.refused(claim, name));
-}
-
-/// `call(store, operation, key, value)`, for a key and a value.
-template <class T, class StorePart, class Call, class Take>
-Future<T> begin_on_key(Engine& engine, StorePart& part, const char* name, StoreKey key,
-                       std::span<const std::byte> value, const Call& call, const Take& take,
-                       bool borrows = false) {
-  return begin<T>(
-      engine, part, name, borrows,
-      [&](Store& store, StoreOperation& operation) { call(store, operation, key, value); },
-      [&] {
-        return [kept = Kept(key, value), call](Store& store, StoreOperation& operation) {
-          call(store, operation, kept.key(), kept.value_bytes);
-        };
-      },
-      take);
-}
-
 using Bytes = std::span<const std::byte>;
 [[nodiscard]] Bytes bytes(std::string_view text) noexcept { return std::as_bytes(std::span(text)); }
+
+/// `call(store, key, value)` begins the operation; `take(result)` makes the value of the future.
+template <class T, class StorePart, class Call, class Take>
+Future<T> begin_on_key(Engine& engine, StorePart& part, const char* name, StoreKey key, Bytes value,
+                       const Call& call, const Take& take, bool borrows = false) {
+  return node::begin_call<T>(
+      engine, name, borrows, [&] { return call(part.store(), key, value); },
+      [&] {
+        return [&part, kept = Kept(key, value), call] {
+          return call(part.store(), kept.key(), kept.value_bytes);
+        };
+      },
+      [&part, name, take](const store::CallResult& result) -> Result<T> {
+        if (result.status == Status::ok) return take(result);
+        return node::failure_of(part.who, name, result.status, "store");
+      });
+}
 
 }  // namespace
 
@@ -187,19 +92,18 @@ StoreHandle::StoreHandle(std::shared_ptr<node::Engine> engine, const std::string
 Future<std::optional<StoreValue>> StoreHandle::get(StoreKey key) {
   return begin_on_key<std::optional<StoreValue>>(
       *engine_, *part_, "get", key, {},
-      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.get(operation, k); },
-      kValue);
+      [](Store& store, StoreKey k, Bytes) { return store.get(k); }, kValue);
 }
 
 Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span<std::byte> to) {
   return begin_on_key<std::optional<std::size_t>>(
       *engine_, *part_, "get", key, {},
-      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.get(operation, k); },
-      [to](StoreOperation& operation) -> Result<std::optional<std::size_t>> {
-        if (!operation.found()) return std::optional<std::size_t>();
-        const Bytes value = operation.value();
-        if (!to.empty()) std::memcpy(to.data(), value.data(), std::min(to.size(), value.size()));
-        return std::optional(value.size());
+      [](Store& store, StoreKey k, Bytes) { return store.get(k); },
+      [to](const store::CallResult& got) -> std::optional<std::size_t> {
+        if (!got.found) return std::nullopt;
+        if (!to.empty())
+          std::memcpy(to.data(), got.value.data(), std::min(to.size(), got.value.size()));
+        return got.value.size();
       },
       true);
 }
@@ -207,66 +111,50 @@ Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span
 Future<StoreChange> StoreHandle::put(StoreKey key, Bytes value, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "put", key, value,
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
-        store.put(operation, k, v, ttl_ns);
-      },
-      kChange);
+      [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.put(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::insert(StoreKey key, std::string_view value,
                                         std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "insert", key, bytes(value),
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
-        store.insert(operation, k, v, ttl_ns);
-      },
-      kChange);
+      [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.insert(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::replace(StoreKey key, std::string_view value,
                                          std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "replace", key, bytes(value),
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
-        store.replace(operation, k, v, ttl_ns);
-      },
-      kChange);
+      [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.replace(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::compare_and_set(StoreKey key, std::uint64_t version,
                                                  std::string_view value, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "compare_and_set", key, bytes(value),
-      [=](Store& store, StoreOperation& operation, StoreKey k, Bytes v) {
-        store.compare_and_set(operation, k, version, v, ttl_ns);
+      [=](Store& store, StoreKey k, Bytes v) {
+        return store.compare_and_set(k, version, v, ttl_ns);
       },
       kChange);
 }
 Future<StoreChange> StoreHandle::erase(StoreKey key) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "erase", key, {},
-      [](Store& store, StoreOperation& operation, StoreKey k, Bytes) { store.erase(operation, k); },
-      kChange);
+      [](Store& store, StoreKey k, Bytes) { return store.erase(k); }, kChange);
 }
 Future<StoreChange> StoreHandle::expire(StoreKey key, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "expire", key, {},
-      [ttl_ns](Store& store, StoreOperation& operation, StoreKey k, Bytes) {
-        store.expire(operation, k, ttl_ns);
-      },
-      kChange);
+      [ttl_ns](Store& store, StoreKey k, Bytes) { return store.expire(k, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::update(StoreKey key, StoreUpdater updater) {
   return begin_on_key<StoreChange>(
       *engine_, *part_, "update", key, {},
-      [updater](Store& store, StoreOperation& operation, StoreKey k, Bytes) {
-        store.update(operation, k, updater);
-      },
-      kChange);
+      [updater](Store& store, StoreKey k, Bytes) { return store.update(k, updater); }, kChange);
 }
 
 Future<std::uint64_t> StoreHandle::count() {
   return begin_on_key<std::uint64_t>(
       *engine_, *part_, "count", "", {},
-      [](Store& store, StoreOperation& operation, StoreKey, Bytes) { store.count(operation); },
-      [](StoreOperation& operation) { return Result<std::uint64_t>(operation.keys()); });
+      [](Store& store, StoreKey, Bytes) { return store.count(); },
+      [](const store::CallResult& counted) { return counted.keys; });
 }
 
 // --- transactions --------------------------------------------------------------------------------
@@ -274,9 +162,10 @@ Future<std::uint64_t> StoreHandle::count() {
 namespace {
 
 /// Waits for an operation that belongs to a transaction.
+template <class Operation>
 class PendingEnd final : public node::SharedResult<Status> {
  public:
-  PendingEnd(Engine& engine, remote::InFlight& operation)
+  PendingEnd(Engine& engine, Operation& operation)
       : node::SharedResult<Status>(engine, true), operation_(operation) {}
   void go_on() {
     link();
@@ -292,7 +181,7 @@ class PendingEnd final : public node::SharedResult<Status> {
   }
 
  private:
-  remote::InFlight& operation_;
+  Operation& operation_;
 };
 
 }  // namespace
@@ -317,7 +206,8 @@ StoreHandle::Transaction::~Transaction() {
 template <class Begin>
 Status StoreHandle::Transaction::run(const Begin& begin) {
   Future<Status> end = engine_.with_turn([&] {
-    auto* const pending = new PendingEnd(engine_, begin());
+    auto& operation = begin();
+    auto* const pending = new PendingEnd(engine_, operation);
     Future<Status> future(pending);
     pending->go_on();
     return future;
@@ -328,8 +218,7 @@ Status StoreHandle::Transaction::run(const Begin& begin) {
 
 std::optional<std::string> StoreHandle::Transaction::get(StoreKey key) {
   StoreOperation* read = nullptr;
-  const Status status =
-      run([&]() -> remote::InFlight& { return *(read = &transaction_->get(key)); });
+  const Status status = run([&]() -> StoreOperation& { return *(read = &transaction_->get(key)); });
   if (status != Status::ok) throw Error(node::failure_of(part_.who, "get", status, "store").text);
   return engine_.with_turn(
       [&] { return read->found() ? std::optional(std::string(read->text())) : std::nullopt; });
@@ -345,7 +234,7 @@ void StoreHandle::Transaction::erase(StoreKey key) {
   engine_.with_turn([&] { transaction_->erase(key); });
 }
 Status StoreHandle::Transaction::commit() {
-  return run([&]() -> remote::InFlight& { return transaction_->commit(); });
+  return run([&]() -> StoreTransaction& { return transaction_->commit(); });
 }
 void StoreHandle::Transaction::clear() {
   engine_.with_turn([&] { transaction_->clear(); });

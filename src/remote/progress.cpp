@@ -167,9 +167,11 @@ std::size_t Progress::fence_members() {
   return 1;
 }
 
+/// Operations of the older kind come first: those that are left hold locks for which calls may
+/// wait, so that calls must not take all places in a queue from them.
 std::size_t Progress::advance_all() {
   const bool none_goes_on = was_stopped();
-  std::size_t done = calls_.advance(none_goes_on);
+  std::size_t done = 0;
   for (InFlight* operation = first_; operation != nullptr; operation = next_) {
     next_ = operation->after_;
     if (none_goes_on) {
@@ -192,7 +194,7 @@ std::size_t Progress::advance_all() {
     ++done;
     complete(*operation);
   }
-  return done;
+  return done + calls_.advance(none_goes_on);
 }
 
 /// The callback may destroy the operation: nothing of it is used after the call.

@@ -8,8 +8,8 @@
 
 #include <dunlin/remote.hpp>
 
+#include "store/call.hpp"
 #include "store/format.hpp"
-#include "store/work.hpp"
 
 /// The arrival of keys at a member to which none are hashed: it asks one home for them, by a word
 /// in the header of that home's index. The home moves them (Departure; docs/store.md, STO-M7).

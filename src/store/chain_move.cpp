@@ -33,19 +33,15 @@ void ChainMove::begin(std::uint64_t position, std::vector<KeyGroup> groups) {
   next_home_ = 0;
   next_position_ = position_;
   generation_ = state_.progress.generation();
-  lock_word_ = lock_word::make(own, ++state_.serial);
+  lock_word_ = state_.next_lock_word();
   held_.clear();
   keys_.clear();
   status_ = Status::ok;
-  if (operation_ == nullptr) operation_ = std::make_unique<StoreOperation>(*state_.store);
   stage_ = Stage::lock;
 }
 
 void ChainMove::stop() {
-  if (is_under_way_) {
-    State::forget_lock(*operation_);
-    operation_->abandon();
-  }
+  call_.abandon();
   is_under_way_ = false;
   if (stage_ == Stage::ended) return;
   for (const Held& held : held_) {
@@ -80,7 +76,7 @@ Status ChainMove::step() {
 }
 
 bool ChainMove::step_once() {
-  if (is_under_way_ && !operation_->finished()) return false;
+  if (is_under_way_ && !call_.finished()) return false;
   switch (stage_) {
     case Stage::lock:
       return is_under_way_ ? locked() : lock();
@@ -99,10 +95,9 @@ bool ChainMove::step_once() {
   return false;
 }
 
-void ChainMove::begin_call(const ChainCall& call, std::span<const std::byte> key,
-                           std::span<const std::byte> value) {
+void ChainMove::begin_call(remote::Protocol<ChainResult> protocol) {
   is_under_way_ = true;
-  state_.begin_at(*operation_, call, key, value);
+  call_ = {state_.progress, std::move(protocol)};
 }
 
 /// Takes its copies back, and then its locks.
@@ -120,25 +115,23 @@ bool ChainMove::lock() {
     return true;
   }
   const Rank home = homes_[next_home_];
-  begin_call({.kind = Kind::take_chain,
-              .to = home,
-              .first = state_.fabric.rank(),
-              .lock_word = lock_word_,
-              .position = next_position_},
-             {}, {});
+  begin_call(state_.take_chain({.to = home,
+                                .first = state_.fabric.rank(),
+                                .position = next_position_,
+                                .lock_word = lock_word_}));
   return true;
 }
 
 bool ChainMove::locked() {
   is_under_way_ = false;
   const Rank home = homes_[next_home_];
-  const Status status = operation_->status();
+  const Status status = call_.status();
   if (status != Status::ok) {
     fail(status == Status::lost ? Status::busy : status);
     return true;
   }
   held_.push_back({home, next_position_});
-  const std::uint64_t end = state_.taken_below(*operation_);
+  const std::uint64_t end = call_.result().below;
   const IndexShape& shape = state_.homes[home].shape;
   // The next position must not be taken for one of this chain.
   if (end != shape.end_of(next_position_, shape.depth_of(next_position_)))
@@ -206,25 +199,22 @@ void ChainMove::collect() {
 bool ChainMove::clean() {
   if (is_under_way_) {
     is_under_way_ = false;
-    if (operation_->status() != Status::ok) {
+    if (call_.status() != Status::ok) {
       fail(Status::busy);
       return true;
     }
-    if (!operation_->changed()) unclean_.pop_back();
+    if (!call_.result().changed) unclean_.pop_back();
   }
   if (unclean_.empty()) {
     stage_ = Stage::copy;
     return true;
   }
-  begin_call({.kind = Kind::drop_stray,
-              .to = unclean_.back().home,
-              .first = state_.fabric.rank(),
-              .lock_word = lock_word_,
-              .is_locked = true,
-              .keeps_lock = true,
-              .is_stray = &is_stray_,
-              .position = unclean_.back().position},
-             {}, {});
+  begin_call(state_.drop_stray({.to = unclean_.back().home,
+                                .first = state_.fabric.rank(),
+                                .position = unclean_.back().position,
+                                .lock_word = lock_word_,
+                                .is_locked = true},
+                               is_stray_));
   return true;
 }
 
@@ -242,22 +232,20 @@ bool ChainMove::copy() {
     return false;
   }
   const Key& key = keys_[next_key_];
-  begin_call({.kind = Kind::copy_put,
-              .to = key.to[next_copy_],
-              .first = state_.fabric.rank(),
-              .lock_word = lock_word_,
-              .is_locked = true,
-              .keeps_lock = true,
-              .ttl_ns = key.ttl_ns,
-              .version = key.version},
-             key.bytes, key.value);
+  begin_call(state_.copy_key({.to = key.to[next_copy_],
+                              .first = state_.fabric.rank(),
+                              .key = key.bytes,
+                              .value = key.value,
+                              .ttl_ns = key.ttl_ns,
+                              .version = key.version,
+                              .lock_word = lock_word_}));
   return true;
 }
 
 bool ChainMove::copied() {
   is_under_way_ = false;
   ++next_copy_;  // also if it has failed: there may be something
-  const Status status = operation_->status();
+  const Status status = call_.status();
   if (status == Status::ok) return true;
   const bool may_go_on =
       status == Status::lost || status == Status::conflict || status == Status::busy;
@@ -282,14 +270,12 @@ bool ChainMove::undo() {
     const Rank to = key.to[--next_copy_];
     // What was second there stays.
     if (state_.fault(to) != Status::ok || group_of(key.hash)->now.has(to)) continue;
-    begin_call({.kind = Kind::copy_erase,
-                .to = to,
-                .first = state_.fabric.rank(),
-                .lock_word = lock_word_,
-                .is_locked = true,
-                .keeps_lock = true,
-                .version = key.version},
-               key.bytes, {});
+    begin_call(state_.copy_key({.to = to,
+                                .first = state_.fabric.rank(),
+                                .key = key.bytes,
+                                .erases = true,
+                                .version = key.version,
+                                .lock_word = lock_word_}));
     return true;
   }
 }
@@ -316,14 +302,12 @@ bool ChainMove::give_back() {
       continue;
     }
     if (state_.fault(held.home) != Status::ok) continue;
-    begin_call({.kind = Kind::raise_copy,
-                .to = held.home,
-                .first = state_.fabric.rank(),
-                .lock_word = lock_word_,
-                .is_locked = true,
-                .version = version_,
-                .position = held.position},
-               {}, {});
+    begin_call(state_.raise_version({.to = held.home,
+                                     .first = state_.fabric.rank(),
+                                     .position = held.position,
+                                     .lock_word = lock_word_,
+                                     .is_locked = true,
+                                     .version = version_}));
     return true;
   }
   stage_ = Stage::ended;

@@ -3,14 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include <dunlin/remote.hpp>
-#include <dunlin/store/operation.hpp>
 
+#include "store/change.hpp"
 #include "store/key_homes.hpp"
-#include "store/work.hpp"
 
 /// Copies of one chain's keys, made at the homes that are to have them, while nobody can change the
 /// keys: this home holds the lock of the chain, and those of the chains there that have its
@@ -78,8 +76,7 @@ class ChainMove {
   [[nodiscard]] bool undo();
   [[nodiscard]] bool give_back();
   void fail(remote::Status status);
-  void begin_call(const ChainCall& call, std::span<const std::byte> key,
-                  std::span<const std::byte> value);
+  void begin_call(remote::Protocol<ChainResult> protocol);
   void unlock(std::uint64_t version) noexcept;
 
   State& state_;
@@ -102,7 +99,7 @@ class ChainMove {
   std::size_t next_key_ = 0;
   std::size_t next_copy_ = 0;  // of that key
   std::uint64_t version_ = 0;
-  std::unique_ptr<StoreOperation> operation_;
+  remote::Call<ChainResult> call_;
   bool is_under_way_ = false;
 };
 

@@ -1,16 +1,20 @@
+#include "store/change.hpp"
+
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "assert.hpp"
+#include "store/held_chain.hpp"
 #include "store/state.hpp"
 
-/// Changes of a chain, under its lock: one batch. Its order lets readers see a key before or after
-/// the change, and lets the home repair a change that a death has cut off.
+/// Changes of one key. A change takes the lock of the key's chain, finds the key, decides, and
+/// posts one batch, which unlocks the chain.
 namespace dunlin::store {
 
+using remote::NextPoll;
+using remote::Protocol;
 using remote::Status;
 
 namespace {
@@ -20,377 +24,450 @@ constexpr std::size_t kMostWaste = 4;
 /// At a lock of the second home, before the change gives the one of the first home back. Only where
 /// the second home has the lower rank: those that wait for a higher one never wait in a circle.
 constexpr std::uint32_t kTriesOfCopy = 2;
-constexpr std::uint64_t kRestOfThoseThatGiveWay = 16;  // times as long as that of others
+/// A change that gives way pauses so many times as long as others, so that these find both locks
+/// free.
+constexpr std::uint64_t kPausesOfGivingWay = 16;
 
 }  // namespace
 
-bool State::lock(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  if (!is_hold(work.kind) && !work.has_lock_word)
-    work.lock_word = lock_word::make(fabric.rank(), ++serial);
-  const bool done =
-      post(op, work.home,
-           std::array{compare_swap(work.home, region_of(work.main), work.main.offset + kLockAt, 0,
-                                   work.lock_word, &work.before)
-                          .notify(op.completion_)},
-           Stage::locked);
-  return done;
+// --- what all changes share ----------------------------------------------------------------------
+
+/// Takes the lock of the chain, by that word. `busy`: the call does not wait for the holder.
+/// `already_held`: the lock had that word before.
+Protocol<Status> State::lock(Lookup& at, HeldChain& chain, std::uint64_t word, Patience patience) {
+  Rest rest;
+  for (;;) {
+    if (const Status why = fault(at.home); why != Status::ok) co_return why;
+    std::uint64_t before = 0;
+    auto swap = remote::post(fabric, chain.take(at, word, before), gate(at));
+    const Status status = co_await swap;
+    if (status != Status::ok) co_return status;
+    if (before == 0) {
+      chain.taken();
+      at.is_locked = true;
+      co_return Status::ok;
+    }
+    chain.not_taken();
+    if (before == word) co_return Status::already_held;
+    if (!patience.waits) co_return Status::busy;
+    ++counters.lock_waits;
+    if (at.home < patience.gives_way_below && rest.times >= kTriesOfCopy) co_return Status::busy;
+    co_await rest.next(fabric);
+  }
 }
 
-bool State::locked(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (work.before == 0) {
-    work.locked = true;
-    work.stage = Stage::bucket;
-    return true;
-  }
-  // A move has this chain already: the home has more chains than this process knows.
-  if (work.kind == Kind::take_chain && work.before == work.lock_word) {
-    look_at_index_again(work.home);
-    work.stage = Stage::attach;
-    begin_rest(work.rest);
-    return false;
-  }
-  // STO-V4: its holder may wait for a place in the queue that evictions fill, or for room.
-  if (work.kind == Kind::reap) return end(op, Status::ok);
-  if (work.kind == Kind::evict) return end(op, Status::ok);
-  ++counters.lock_waits;
-  if (is_copy(work.kind) && work.kind != Kind::take_chain && work.home < work.first &&
-      work.rest.times >= kTriesOfCopy)
-    return end(op, Status::busy);
-  work.stage = Stage::lock;
-  begin_rest(work.rest);
-  return false;
+/// Gives the lock back without a change; returns `end` then.
+Protocol<Status> State::unlock(Lookup& at, HeldChain& chain, Status end) {
+  at.is_locked = false;
+  if (chain.is_lent()) co_return end;
+  chain.build_unlock(at, 0);
+  HeldChain::Commit commit(chain, at.result.round_trips);
+  const Status status = co_await commit;
+  co_return status == Status::ok ? end : status;
 }
 
-/// The key is found(), or its chain has been read to the end.
-bool State::decide(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  const std::span written(work.out.data() + kEntryHeadBytes + work.key_bytes, work.value_bytes);
-  switch (work.kind) {
+/// The key is found, or its chain has been read to the end. `value` gets what is to be put.
+Deed State::decide(Change& one, const Lookup& at, std::span<const std::byte>& value) {
+  const bool found = at.result.found;
+  const auto put_if = [](bool is_true) { return is_true ? Deed::put : Deed::keep; };
+  const auto erase_if = [](bool is_true) { return is_true ? Deed::erase : Deed::keep; };
+  switch (one.kind) {
     case Kind::put:
-      return change(op, written);
+    case Kind::copy_put:
+      return Deed::put;
     case Kind::insert:
-      return op.found_ ? leave(op, Status::ok) : change(op, written);
+      return put_if(!found);
     case Kind::replace:
-      return op.found_ ? change(op, written) : leave(op, Status::ok);
+      return put_if(found);
     case Kind::compare_and_set:
-      return op.version_ == work.expected_version ? change(op, written) : leave(op, Status::ok);
+      return put_if(at.result.version == one.version);
     case Kind::expire:
-      return op.found_ ? change(op, op.value()) : leave(op, Status::ok);
-    case Kind::erase:
-    case Kind::evict:
-    case Kind::reap:
-    case Kind::drop_stray:
-      break;
+      value = at.result.value;
+      return put_if(found);
     case Kind::update: {
       const auto current =
-          op.found_ ? std::optional<std::span<const std::byte>>(op.value()) : std::nullopt;
-      const StoreUpdate update = work.updater(current);
-      if (update.action == StoreUpdate::Action::keep) return leave(op, Status::ok);
-      if (update.action == StoreUpdate::Action::erase) break;
-      work.ttl_ns = update.ttl_ns;
-      return change(op, update.value);
+          found ? std::optional<std::span<const std::byte>>(at.result.value) : std::nullopt;
+      const StoreUpdate update = one.updater(current);
+      if (update.action == StoreUpdate::Action::keep) return Deed::keep;
+      if (update.action == StoreUpdate::Action::erase) return erase_if(at.present);
+      value = update.value;
+      one.ttl_ns = update.ttl_ns;
+      return Deed::put;
     }
-    case Kind::restore:
-      if (!op.found_) return leave(op, Status::ok);
-      op.version_ = work.head.version;
-      build_unlock(work, false);
-      return replicate(op);
-    case Kind::copy_put:
+    case Kind::erase:
     case Kind::copy_erase:
-      // The one who changes the key is no longer at its first home: the change begins anew there.
-      if (first_home_of(work.hash) != work.first) return leave(op, Status::conflict);
-      if (work.kind == Kind::copy_put) return change(op, written);
-      break;
-    case Kind::get:
-    case Kind::read:
-    case Kind::hold:
-    case Kind::hold_copy:
-    case Kind::count:
-    case Kind::raise_copy:
-    case Kind::take_chain:
-    case Kind::leave:
-    case Kind::take_keys:
-      return end(op, Status::ok);
+    case Kind::drop_stray:
+      return erase_if(at.present);
+    case Kind::evict:
+      return erase_if(at.present && slot_word::location_of(at.slot.word) == one.victim);
+    case Kind::reap:
+      return erase_if(at.present && !found);
+    case Kind::restore:
+      return found ? Deed::copy : Deed::keep;
   }
-  const bool stays =
-      (work.kind == Kind::reap && op.found_) ||
-      (work.kind == Kind::evict && slot_word::location_of(work.slot.word) != work.victim);
-  if (!work.present || stays) return leave(op, Status::ok);
-  if (work.kind == Kind::reap) ++counters.expired;
-  cancel_blocks(work);
-  op.changed_ = op.found_ || work.kind == Kind::drop_stray;  // one that has expired, too
-  op.version_ = 0;
-  build_erase(work);
-  return replicate(op);
+  return Deed::keep;
 }
 
-/// Ends with that status, once the lock is given back.
-bool State::leave(StoreOperation& op, Status status) noexcept {
-  Work& work = *op.work_;
-  op.changed_ = false;
-  work.end_status = status;
-  cancel_blocks(work);
-  build_unlock(work, false);
-  return commit(op);
-}
-
-bool State::change(StoreOperation& op, std::span<const std::byte> value) noexcept {
-  Work& work = *op.work_;
-  if (value.size() > kMaxStoreValueBytes) return leave(op, Status::too_long);
-  work.value_bytes = value.size();
-  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  if (work.kind == Kind::update || work.kind == Kind::expire) {
-    work.out.reserve(bytes);
-    std::byte* const to = work.out.data() + kEntryHeadBytes + work.key_bytes;
-    if (!value.empty()) std::memcpy(to, value.data(), value.size());
-  }
-  if (work.key_bytes > 0)
-    std::memcpy(work.out.data() + kEntryHeadBytes, work.key.data(), work.key_bytes);
-  std::uint64_t expiry = 0;
-  if (work.ttl_ns == kKeepExpiry) {
-    expiry = op.found_ ? work.head.expiry_ns : 0;
-  } else if (work.ttl_ns < kLongestTtlNs) {
-    expiry = std::max<std::uint64_t>(home_now_ns(work.home) + work.ttl_ns, 1);
-  }
-  const bool is_given = work.kind == Kind::copy_put;
-  const std::uint64_t before =
-      work.present ? std::max(work.head.version, work.chain_version) : work.chain_version;
+/// The version that the key gets is higher than all that the chain has given.
+void State::write_entry(const Change& one, Lookup& at, ChainBatch& batch,
+                        std::span<const std::byte> value, std::uint64_t version) noexcept {
+  std::byte* const entry = batch.entry.data();
+  const std::span<const std::byte> key = at.key();
+  if (!key.empty()) std::memcpy(entry + kEntryHeadBytes, key.data(), key.size());
   EntryHead head;
-  head.version = before + 1;
-  work.next_version = head.version;
-  if (is_given) head.version = work.expected_version;
-  head.expiry_ns = expiry;
-  head.key_bytes = static_cast<std::uint32_t>(work.key_bytes);
-  head.value_bytes = static_cast<std::uint32_t>(work.value_bytes);
-  std::memcpy(work.out.data(), &head, sizeof head);
-  op.changed_ = true;
-  op.version_ = head.version;
-  op.ttl_ns_ = ttl_of(work.home, expiry);
-
-  Home& home = homes[work.home];
-  const std::uint32_t records = ~home.records & ((1U << kRedoRecords) - 1);
-  const std::size_t block = work.present ? block_bytes(slot_word::location_of(work.slot.word)) : 0;
-  if (bytes <= block && bytes <= kMostInPlace &&
-      block <= kMostWaste * std::max(bytes, kCacheLineBytes) && records != 0 &&
-      fabric.rank() < home.ranks) {
-    work.redo_record = static_cast<std::size_t>(std::countr_zero(records));
-    home.records |= 1U << work.redo_record;
-    cancel_blocks(work);
-    build_in_place(work);
-    mark(work);
-    return replicate(op);
+  head.version = one.is_copy() ? one.version : version;
+  if (one.ttl_ns == kKeepExpiry) {
+    head.expiry_ns = at.result.found ? at.head.expiry_ns : 0;
+  } else if (one.ttl_ns < kLongestTtlNs) {
+    head.expiry_ns = std::max<std::uint64_t>(home_now_ns(at.home) + one.ttl_ns, 1);
   }
-  work.stage = Stage::room;
-  return true;
+  head.key_bytes = static_cast<std::uint32_t>(key.size());
+  head.value_bytes = static_cast<std::uint32_t>(value.size());
+  std::memcpy(entry, &head, sizeof head);
+  at.result.changed = true;
+  at.result.version = head.version;
+  at.result.ttl_ns = ttl_of(at.home, head.expiry_ns);
 }
 
-bool State::find_room(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  const bool is_large = bytes > kMostSmallBytes;
-  remote::SlabPool& pool = is_large ? *large : *small;
-  const std::uint32_t size_class = pool.class_of(bytes).value_or(0);
-  // After a wait for room, an update may have another value.
-  const bool fits = work.has_entry_block && work.entry_is_large == is_large &&
-                    pool.bytes_of(work.entry_block.size_class) >= bytes;
-  const bool wants_bucket = !work.present && !work.has_vacant;
-  if (!fits) {
-    if (work.has_entry_block) (work.entry_is_large ? *large : *small).cancel(work.entry_block);
-    work.has_entry_block = false;
-    const auto block = block_for(work, pool, size_class);
-    if (!block) return without_block(op, is_large, size_class);
-    work.entry_block = *block;
-    work.has_entry_block = true;
-    work.entry_is_large = is_large;
+bool State::fits_in_place(const Lookup& at, std::size_t bytes) noexcept {
+  const std::size_t block = at.present ? block_bytes(slot_word::location_of(at.slot.word)) : 0;
+  return bytes <= block && bytes <= kMostInPlace &&
+         block <= kMostWaste * std::max(bytes, kCacheLineBytes);
+}
+
+/// One change of a chain, from the lock to the unlocking batch. `ok`: it has ended, with the result
+/// in `at`. `changed`: the key has another chain. `busy`: others wait for this chain's lock that
+/// hold another. Else why it has changed nothing, or, `lost`, perhaps something.
+Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) {
+  for (;;) {
+    at.locate(*this);
+    at.is_locked = one.lock_word != 0;
+    if (at.is_locked) {
+      chain.use_lock(at, one.lock_word, true);
+    } else {
+      const Status locked = co_await lock(at, chain, next_lock_word(), one.patience());
+      if (locked == Status::busy && !one.waits_for_lock()) co_return Status::ok;
+      if (locked != Status::ok) co_return locked;
+    }
+    Status status = co_await find(at);
+    if (status == Status::changed || status == Status::busy) {
+      status = co_await unlock(at, chain, status);
+      co_return status;
+    }
+    if (status != Status::ok) co_return status;
+    // The one who changes the key is no longer at its first home: the change begins anew there.
+    if (at.side == Side::second && first_home_of(at.hash) != one.first) {
+      status = co_await unlock(at, chain, Status::conflict);
+      co_return status;
+    }
+    at.take_entry(*this);
+    ChainBatch& batch = chain.batch();
+    std::span<const std::byte> value(batch.entry.data() + kEntryHeadBytes + at.key().size(),
+                                     one.value_bytes);
+    const Deed deed = decide(one, at, value);
+    const bool is_too_long = deed == Deed::put && value.size() > kMaxStoreValueBytes;
+    if (deed == Deed::keep || is_too_long) {
+      status = co_await unlock(at, chain, is_too_long ? Status::too_long : Status::ok);
+      co_return status;
+    }
+    const std::uint64_t next = std::max(at.present ? at.head.version : 0, at.version) + 1;
+    if (deed == Deed::put) {
+      const std::size_t bytes = entry_bytes(at.key().size(), value.size());
+      batch.entry.reserve(bytes);
+      std::byte* const to = batch.entry.data() + kEntryHeadBytes + at.key().size();
+      if (value.data() != to && !value.empty()) std::memcpy(to, value.data(), value.size());
+      write_entry(one, at, batch, value, next);
+      if (fits_in_place(at, bytes) && chain.take_record()) {
+        chain.cancel_blocks();
+        chain.build_in_place(at, bytes);
+        mark(at);
+      } else {
+        status = co_await find_blocks(at, chain, bytes);
+        if (status == Status::under_way) continue;  // there is room now, and no lock
+        if (status != Status::ok) co_return status;
+        chain.build_out_of_place(at, bytes);
+      }
+    } else if (deed == Deed::erase) {
+      if (one.kind == Kind::reap) ++counters.expired;
+      at.result.changed = at.result.found || one.kind == Kind::drop_stray;
+      at.result.version = 0;
+      chain.cancel_blocks();
+      chain.build_erase(at);
+    }
+    // A second home's chain has other keys, but no version in it is given twice.
+    const std::uint64_t given = one.is_copy() ? one.version : 0;
+    chain.build_unlock(at, deed == Deed::copy ? 0 : std::max(next, given));
+    if (has_copies() && !one.is_copy()) {
+      status = co_await replicate(deed, at, chain, next);
+      if (status != Status::ok && status != Status::lost) {
+        chain.drop_batch();
+        status = co_await unlock(at, chain, status);
+      }
+      if (status != Status::ok) co_return status;
+    }
+    HeldChain::Commit commit(chain, at.result.round_trips);
+    status = co_await commit;
+    if (status == Status::ok && !one.is_copy() && at.result.changed) {
+      if (deed == Deed::put) cache.insert(at.hash, batch.slot.word);
+      if (deed == Deed::erase) cache.erase(at.hash);
+    }
+    co_return status;
   }
-  if (work.has_bucket_block && !wants_bucket) {
-    small->cancel(work.bucket_block);
-    work.has_bucket_block = false;
+}
+
+/// Calls `find_blocks` of the chain until the blocks are there. `under_way`: a block that was
+/// missing has come while the chain was not locked. Those that hold locks of others wait with them:
+/// for a second at most.
+Protocol<Status> State::find_blocks(Lookup& at, HeldChain& chain, std::size_t bytes) {
+  for (;;) {
+    if (const Status why = fault(at.home); why != Status::ok) co_return why;
+    Status status = chain.find_blocks(bytes, !at.present && !at.has_vacant);
+    if (status == Status::ok) co_return status;
+    const MissingBlock missing = chain.missing();
+    remote::SlabPool& pool = missing.is_large ? *large : *small;
+    const bool is_out = status == Status::no_room;
+    at.result.changed = false;
+    if (is_out && room == nullptr) {
+      status = co_await unlock(at, chain, status_without(missing));
+      co_return status;
+    }
+    if (is_out || (at.side == Side::owner && pool.asks(at.home))) {
+      status = co_await unlock(at, chain, Status::ok);
+      if (status == Status::ok) status = co_await await_room(at, chain);
+      co_return status == Status::ok ? Status::under_way : status;
+    }
+    co_await NextPoll();
+    at.result.changed = true;
   }
-  if (wants_bucket && !work.has_bucket_block) {
-    const auto block = block_for(work, *small, kIndirectClass);
-    if (!block) return without_block(op, false, kIndirectClass);
-    work.bucket_block = *block;
-    work.has_bucket_block = true;
+}
+
+// --- changes at the owner ------------------------------------------------------------------------
+
+/// A change of one key, at its first home, and with two copies at its second one, too.
+Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std::byte> value) {
+  Lookup at(*this, Side::owner, key);
+  at.is_change = true;
+  at.wants_value = one.needs_value();
+  if (at.is_too_long || value.size() > kMaxStoreValueBytes) co_return at.ended(Status::too_long);
+  HeldChain chain(*this);
+  one.value_bytes = value.size();
+  ChainBatch& batch = chain.batch();
+  batch.entry.reserve(entry_bytes(at.key().size(), value.size()));
+  if (!value.empty())
+    std::memcpy(batch.entry.data() + kEntryHeadBytes + at.key().size(), value.data(), value.size());
+  Rest rest;
+  for (;;) {
+    Status status = owner_of(at.hash, at.home);
+    if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
+    if (status == Status::ok) status = co_await change_chain(one, at, chain);
+    if (status == Status::changed) continue;
+    if (status == Status::busy) {
+      co_await rest.next(fabric, kPausesOfGivingWay);
+      continue;
+    }
+    if (status != Status::lost) co_return at.ended(status);
+    // With one copy, whether a posted change has happened can no longer be told.
+    if (!has_copies() && chain.is_posted() && at.result.changed) co_return at.ended(status);
+    status = co_await outlive(at.hash, at.home);
+    if (status != Status::ok || chain.is_copied()) co_return at.ended(status);
+    chain.begin_anew();
+    at.version = UINT64_MAX;
   }
-  build_out_of_place(work);
-  return replicate(op);
 }
 
-/// Of the home's memory. None: not yet, or never, if the home is full. A cache uses no larger block
-/// than it needs: there will be one of the size.
-std::optional<remote::SlabBlock> State::block_for(Work& work, remote::SlabPool& pool,
-                                                  std::uint32_t size_class) noexcept {
-  const bool was_asked = work.asked_for == size_class;
-  work.out_of_room = was_asked && pool.full_class(work.home, size_class);
-  auto block = work.out_of_room && room == nullptr
-                   ? pool.allocate_held(work.home, pool.bytes_of(size_class))
-                   : pool.allocate_class(work.home, size_class);
-  if (block) work.out_of_room = false;
-  // Known at once, with no completion that would wake this process.
-  if (!block && !work.out_of_room && pool.full_class(work.home, size_class)) look_again_soon();
-  work.asked_for = size_class;
-  return block;
+StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std::byte> value) {
+  ++counter_of(one.kind);
+  return StoreOperation(progress, change(std::move(one), key, value));
 }
 
-void State::cancel_blocks(Work& work) noexcept {
-  if (work.has_entry_block) (work.entry_is_large ? *large : *small).cancel(work.entry_block);
-  if (work.has_bucket_block) small->cancel(work.bucket_block);
-  work.has_entry_block = work.has_bucket_block = false;
+// --- at the second home, and at homes that get keys ----------------------------------------------
+
+/// The batch for the first home is ready, under the lock of the key's chain there. `ok`: the second
+/// home has the change, or there is none. `lost`: the first home is gone.
+Protocol<Status> State::replicate(Deed deed, Lookup& at, HeldChain& chain, std::uint64_t version) {
+  Rest rest;
+  for (;;) {
+    if (const Status why = fault(at.home); why != Status::ok) co_return why;
+    Status status = find_homes(home_of(at.hash), at.position());
+    const std::optional<Rank> second = second_home_of(at.hash);
+    const bool is_known = status != Status::busy && status != Status::under_way;
+    if (status == Status::busy) co_await rest.next(fabric);
+    if (status == Status::under_way) co_await NextPoll();
+    if (!is_known) continue;
+    // What has moved from there, its header says to those that have not been told.
+    status = second && *second != fabric.rank() ? know_index(*second) : Status::ok;
+    if (status == Status::under_way) co_await NextPoll();
+    if (status == Status::under_way || second != second_home_of(at.hash)) continue;
+    if (status == Status::refused) co_return status;  // it has other options
+    if (!second) co_return Status::ok;
+    Copy copy{.to = *second, .first = at.home, .key = at.key(), .erases = deed == Deed::erase};
+    std::uint64_t expiry_ns = at.head.expiry_ns;
+    if (deed == Deed::copy) {
+      copy.value = at.result.value;
+      copy.version = at.head.version;
+    } else {
+      const EntryHead head = head_of(chain.batch().entry.data());
+      const std::byte* const value = chain.batch().entry.data() + kEntryHeadBytes + at.key().size();
+      if (deed == Deed::put) copy.value = {value, head.value_bytes};
+      copy.version = version;
+      expiry_ns = head.expiry_ns;
+    }
+    if (!copy.erases && expiry_ns != 0)
+      copy.ttl_ns = std::max<std::uint64_t>(ttl_of(at.home, expiry_ns), 1);
+    const ChainResult copied = co_await copy_key(copy);
+    if (copied.status == Status::ok) chain.copied();
+    if (copied.status == Status::conflict) co_return Status::lost;  // the first home is gone
+    if (copied.status != Status::lost) co_return copied.status;
+    // Another member may become the second home.
+    if (!progress.is_gone(*second)) co_await rest.next(fabric);
+  }
 }
 
-// --- the batches ---------------------------------------------------------------------------------
-
-void State::fill_head(Work& work, std::uint64_t incarnation, const Location& location) noexcept {
-  EntryHead head = head_of(work.out.data());
-  head.guard = guard_of(incarnation, EntryState::live);
-  head.checksum = checksum_of(work.out.data(), head, location);
-  std::memcpy(work.out.data(), &head, sizeof head);
+/// Makes a key at another home what it is to be there.
+Protocol<ChainResult> State::copy_key(Copy copy) {
+  ++counters.others;
+  Lookup at(*this, Side::second, copy.key);
+  at.is_change = true;
+  at.home = copy.to;
+  HeldChain chain(*this);
+  Change one{.kind = copy.erases ? Kind::copy_erase : Kind::copy_put,
+             .value_bytes = copy.value.size(),
+             .ttl_ns = copy.ttl_ns,
+             .version = copy.version,
+             .first = copy.first,
+             .lock_word = copy.lock_word};
+  Image& entry = chain.batch().entry;
+  entry.reserve(entry_bytes(at.key().size(), copy.value.size()));
+  std::byte* const value = entry.data() + kEntryHeadBytes + at.key().size();
+  if (!copy.value.empty()) std::memcpy(value, copy.value.data(), copy.value.size());
+  Status status = Status::changed;
+  while (status == Status::changed) {
+    status = co_await find_index(at.home);
+    if (status == Status::ok) status = co_await change_chain(one, at, chain);
+  }
+  co_return ChainResult{.status = status, .changed = at.result.changed};
 }
 
-/// The redo record first, so that an entry that is half written can be completed by its home.
-void State::build_in_place(Work& work) noexcept {
-  const Location location = slot_word::location_of(work.slot.word);
-  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  const std::uint64_t incarnation = incarnation_of(work.head.guard);
-  const RegionId region = pool_of(location).region();
-  fill_head(work, incarnation, location);
-  work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
-
-  RedoHead record{.word = work.slot.word, .bytes = bytes};
-  record.checksum = checksum_of(record, work.out.data());
-  work.redo.reserve(kRedoBytes);
-  std::memcpy(work.redo.data(), &record, sizeof record);
-  std::memcpy(work.redo.data() + sizeof record, work.out.data(), bytes);
-  work.add(write(work.home, redo.id(), redo_at(fabric.rank(), work.redo_record), work.redo.data(),
-                 sizeof record + bytes));
-  work.add(write(work.home, region, location.offset + kWordBytes, work.out.data() + kWordBytes,
-                 bytes - kWordBytes));
-  if (work.new_slot.word != work.slot.word)
-    work.add(write(work.home, region_of(work.slot), work.slot.offset + kWordBytes,
-                   &work.new_slot.word, kWordBytes));
-  if (work.value_bytes != work.head.value_bytes)
-    work.add(fetch_add(work.home, index.id(), kValueBytesAt,
-                       work.value_bytes - work.head.value_bytes, nullptr));
-  build_unlock(work, true);
+/// Erases one key of a chain at a home that gets keys, if its hash is one of these; the caller
+/// holds the lock.
+Protocol<ChainResult> State::drop_stray(ChainCall call,
+                                        const std::function<bool(std::uint64_t hash)>& is_stray) {
+  ++counters.others;
+  Lookup at(*this, Side::receiver, std::string_view());
+  at.is_change = true;
+  at.hash = call.position;
+  at.home = call.to;
+  at.is_stray = &is_stray;
+  HeldChain chain(*this);
+  Change one{.kind = Kind::drop_stray, .first = call.first, .lock_word = call.lock_word};
+  Status status = Status::changed;
+  while (status == Status::changed) {
+    status = co_await find_index(at.home);
+    if (status == Status::ok) status = co_await change_chain(one, at, chain);
+  }
+  co_return ChainResult{.status = status, .changed = at.result.changed};
 }
 
-/// The new entry, the former one's end, and the slot, in this order: readers of the former entry
-/// look again before any reader can see the new one.
-void State::build_out_of_place(Work& work) noexcept {
-  const Location location{work.entry_is_large, work.entry_block.size_class,
-                          work.entry_block.offset};
-  const std::size_t bytes = entry_bytes(work.key_bytes, work.value_bytes);
-  const std::uint64_t incarnation = make_incarnation(fabric.rank(), ++incarnations);
-  remote::SlabPool& pool = pool_of(location);
-  fill_head(work, incarnation, location);
-  work.new_slot = {work.hash, slot_word::make(SlotType::entry, incarnation, location, bytes)};
+Protocol<Status> State::read_header(Lookup& at) {
+  auto reading = reading_bucket(at, at.main, sizeof(MainHeader));
+  const Status status = co_await reading;
+  take_clock(at);
+  co_return status == Status::ok ? take_header(at) : status;
+}
 
-  work.add(put(work.home, pool.region(), location.offset, work.out.data(), bytes));
-  work.add(pool.link(work.entry_block));
-  if (work.present) {
-    const Location former = slot_word::location_of(work.slot.word);
-    work.new_guard = guard_of(incarnation_of(work.head.guard), EntryState::moved);
-    work.add(
-        write(work.home, pool_of(former).region(), former.offset, &work.new_guard, kWordBytes));
-    work.add(write(work.home, region_of(work.slot), work.slot.offset + kWordBytes,
-                   &work.new_slot.word, kWordBytes));
-    work.add(pool_of(former).free({work.home, former.size_class, former.offset}));
-  } else if (work.has_vacant) {
-    work.add(
-        write(work.home, region_of(work.vacant), work.vacant.offset, &work.new_slot, kSlotBytes));
+/// Takes the lock of a chain, which the caller has from then on.
+Protocol<ChainResult> State::take_chain(ChainCall call) {
+  ++counters.others;
+  Lookup at(*this, Side::receiver, std::string_view());
+  at.is_change = true;
+  at.hash = call.position;
+  at.home = call.to;
+  HeldChain chain(*this);
+  Rest rest;
+  for (;;) {
+    Status status = co_await find_index(at.home);
+    if (status != Status::ok) co_return ChainResult{.status = status};
+    at.locate(*this);
+    status = co_await lock(at, chain, call.lock_word);
+    if (status == Status::already_held) {  // the home has more chains than this process knows
+      look_at_index_again(at.home);
+      co_await rest.next(fabric);
+      continue;
+    }
+    if (status != Status::ok) co_return ChainResult{.status = status};
+    status = co_await read_header(at);
+    const bool has_moved = status == Status::changed;
+    if (has_moved) status = co_await unlock(at, chain, Status::ok);
+    if (status != Status::ok) co_return ChainResult{.status = status};
+    if (has_moved) continue;
+    chain.pass_on();
+    co_return ChainResult{.below = end_of_chain(at)};
+  }
+}
+
+/// No lower version is given in the chain any more. Unlocks it.
+Protocol<ChainResult> State::raise_version(ChainCall call) {
+  ++counters.others;
+  Lookup at(*this, Side::receiver, std::string_view());
+  at.is_change = true;
+  at.hash = call.position;
+  at.home = call.to;
+  HeldChain chain(*this);
+  for (;;) {
+    Status status = co_await find_index(at.home);
+    if (status != Status::ok) co_return ChainResult{.status = status};
+    at.locate(*this);
+    if (call.is_locked) {
+      chain.use_lock(at, call.lock_word, false);
+    } else {
+      status = co_await lock(at, chain, call.lock_word, {.gives_way_below = call.first});
+      if (status != Status::ok) co_return ChainResult{.status = status};
+    }
+    status = co_await read_header(at);
+    const bool has_moved = status == Status::changed;
+    if (has_moved && !call.is_locked) status = co_await unlock(at, chain, Status::changed);
+    if (has_moved && status == Status::changed) continue;
+    if (status != Status::ok) co_return ChainResult{.status = status};
+    chain.build_unlock(at, std::max(at.version, call.version));
+    HeldChain::Commit commit(chain, at.result.round_trips);
+    status = co_await commit;
+    co_return ChainResult{.status = status, .below = end_of_chain(at)};
+  }
+}
+
+/// The first position behind the chain.
+std::uint64_t State::end_of_chain(const Lookup& at) const noexcept {
+  return homes[at.home].shape.end_of(at.position(), static_cast<std::uint32_t>(at.depth));
+}
+
+// --- for transactions ----------------------------------------------------------------------------
+
+/// Locks the chain of a key, and finds the key and vacant slots; the transaction has the lock from
+/// then on. It takes its locks in one order, so it is told when a home is gone, and no part of it
+/// goes to another home by itself. `conflict`: the key has another chain.
+Protocol<Status> State::hold(TransactionWrite& write, std::uint64_t word, bool is_lent) {
+  ++counters.holds;
+  Lookup& at = write.at.value();
+  HeldChain& chain = write.lock.value();
+  Status status = Status::ok;
+  if (at.side == Side::owner)
+    status = co_await find_owner(at);
+  else
+    status = co_await find_index(at.home);
+  if (status != Status::ok) co_return status;
+  if (at.home != write.home) co_return Status::lost;
+  at.locate(*this);
+  if (is_lent) {
+    chain.use_lock(at, word, true);
+    at.is_locked = true;
   } else {
-    work.new_bucket = {};
-    work.new_bucket.slots[0] = work.new_slot;
-    const std::uint64_t at = work.bucket_block.offset;
-    work.new_link = slot_word::make(SlotType::header, 0, {false, work.bucket_block.size_class, at},
-                                    sizeof(Bucket));
-    work.add(put(work.home, small->region(), at, &work.new_bucket, sizeof(Bucket)));
-    work.add(small->link(work.bucket_block));
-    work.add(write(work.home, region_of(work.last_link), work.last_link.offset, &work.new_link,
-                   kWordBytes));
+    status = co_await lock(at, chain, word);
+    if (status != Status::ok) co_return status;
   }
-  if (!work.present) work.add(fetch_add(work.home, index.id(), kKeysAt, 1, nullptr));
-  const std::uint64_t former_bytes = work.present ? work.head.value_bytes : 0;
-  if (work.value_bytes != former_bytes)
-    work.add(
-        fetch_add(work.home, index.id(), kValueBytesAt, work.value_bytes - former_bytes, nullptr));
-  build_unlock(work, true);
-}
-
-void State::build_erase(Work& work) noexcept {
-  const Location former = slot_word::location_of(work.slot.word);
-  remote::SlabPool& pool = pool_of(former);
-  work.new_guard = guard_of(incarnation_of(work.head.guard), EntryState::dead);
-  work.new_slot = {};
-  EntryHead head;
-  head.version = std::max(work.head.version, work.chain_version) + 1;
-  work.next_version = head.version;
-  work.out.reserve(kEntryHeadBytes);
-  std::memcpy(work.out.data(), &head, sizeof head);
-  work.add(write(work.home, pool.region(), former.offset, &work.new_guard, kWordBytes));
-  work.add(write(work.home, region_of(work.slot), work.slot.offset, &work.new_slot, kSlotBytes));
-  work.add(pool.free({work.home, former.size_class, former.offset}));
-  work.add(fetch_add(work.home, index.id(), kKeysAt, UINT64_MAX, nullptr));
-  if (work.head.value_bytes > 0)
-    work.add(fetch_add(work.home, index.id(), kValueBytesAt,
-                       0 - std::uint64_t{work.head.value_bytes}, nullptr));
-  build_unlock(work, true);
-}
-
-void State::build_unlock(Work& work, bool changed) noexcept {
-  // A second home's chain has other keys, but no version in it is given twice.
-  const std::uint64_t given = is_copy(work.kind) ? work.expected_version : 0;
-  work.unlock = {changed ? std::max(work.next_version, given) : 0,
-                 work.keeps_lock ? work.lock_word : 0};
-  const std::uint64_t at = work.main.offset;
-  const RegionId region = region_of(work.main);
-  work.add(changed ? write(work.home, region, at + kVersionAt, work.unlock.data(), 16)
-                   : write(work.home, region, at + kLockAt, &work.unlock[1], kWordBytes));
-}
-
-/// Each source stays until it is used, also if the caller gives up; the last is told when all has
-/// been placed.
-bool State::commit(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  work.stage = Stage::commit;
-  if (work.posted == 0)
-    for (std::size_t i = 0; i < work.steps; ++i)
-      work.batch[i] = work.batch[i].notify(
-          op.completion_, i + 1 == work.steps ? Notify::remotely : Notify::locally);
-  return post(op, work.home, std::span(work.batch).first(work.steps), Stage::committed);
-}
-
-bool State::committed(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (work.waits_for_room) {  // the lock is given back
-    work.waits_for_room = work.locked = false;
-    work.steps = 0;
-    op.found_ = false;
-    op.version_ = 0;
-    op.value_ = nullptr;
-    op.value_bytes_ = 0;
-    work.stage = Stage::await_room;
-    return true;
-  }
-  if (work.has_moved) {  // likewise; the key has another chain
-    work.has_moved = work.locked = false;
-    work.steps = 0;
-    work.stage = Stage::attach;
-    if (!std::exchange(work.gives_way, false)) return true;
-    // Long enough for others to find both locks free.
-    work.rest.until_ns = fabric.now_ns() + work.rest.next_ns() * kRestOfThoseThatGiveWay;
-    fabric.wake_at(work.rest.until_ns);
-    return false;
-  }
-  if (is_copy(work.kind)) return end(op, work.end_status);
-  if (op.changed_ && work.new_slot.word != 0) cache.insert(work.hash, work.new_slot.word);
-  if (op.changed_ && work.new_slot.word == 0) cache.erase(work.hash);
-  return end(op, work.end_status);
+  status = co_await find(at);
+  if (status == Status::changed || status == Status::busy) co_return Status::conflict;
+  if (status == Status::ok) at.take_entry(*this);
+  co_return status;
 }
 
 }  // namespace dunlin::store

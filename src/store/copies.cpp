@@ -9,8 +9,6 @@
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
-/// Second copies. A change takes the lock at the key's first home, makes the change at the second
-/// one, and then at the first one, where all gets look.
 namespace dunlin::store {
 
 using remote::Status;
@@ -23,109 +21,6 @@ constexpr std::uint64_t kTellAgainNs = 100'000;
 constexpr std::uint64_t kRestoreAgainNs = 1'000'000'000;
 
 }  // namespace
-
-// --- a change at the second home -----------------------------------------------------------------
-
-/// The batch for the first home is ready, under the lock of the key's chain there.
-bool State::replicate(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (!has_copies() || is_copy(work.kind)) return commit(op);
-  work.stage = Stage::copy;
-  return true;
-}
-
-bool State::begin_copy(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (fault(work.home) != Status::ok) return end(op, fault(work.home));
-  const Status found = find_homes(home_of(work.hash), IndexShape::position_of(work.hash));
-  if (found == Status::busy) begin_rest(work.rest);
-  if (found == Status::busy || found == Status::under_way) return false;
-  const std::optional<Rank> second = second_home_of(work.hash);
-  // What has moved from there, its header says to those that have not been told.
-  const Status known = second && *second != fabric.rank() ? know_index(*second) : Status::ok;
-  if (known == Status::under_way) return false;
-  if (second != second_home_of(work.hash)) return true;
-  if (known == Status::refused) {  // it has other options
-    work.steps = 0;
-    release_record(work);
-    return leave(op, Status::refused);
-  }
-  if (!second) return commit(op);
-  if (idle_copies.empty()) {
-    copy_operations.push_back(std::make_unique<StoreOperation>(*store));
-    idle_copies.push_back(copy_operations.back().get());
-  }
-  work.copy = idle_copies.back();
-  idle_copies.pop_back();
-  const bool restores = work.kind == Kind::restore;
-  const bool erases = !restores && work.new_slot.word == 0;
-  const std::span<const std::byte> value =
-      restores ? op.value()
-               : std::span<const std::byte>(work.out.data() + kEntryHeadBytes + work.key_bytes,
-                                            erases ? 0 : work.value_bytes);
-  const std::uint64_t expiry = restores ? work.head.expiry_ns : head_of(work.out.data()).expiry_ns;
-  const std::uint64_t ttl =
-      erases || expiry == 0 ? kNoExpiry : std::max<std::uint64_t>(ttl_of(work.home, expiry), 1);
-  StoreOperation& copy = *work.copy;
-  prepare(copy, erases ? Kind::copy_erase : Kind::copy_put, work.key_span(), value, ttl,
-          restores ? work.head.version : work.next_version, nullptr);
-  copy.work_->home = work.second = *second;
-  copy.work_->first = work.home;
-  work.stage = Stage::copying;
-  copy.start();
-  return true;
-}
-
-bool State::copy_ended(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (!work.copy->finished()) return false;
-  const Status status = work.copy->status();
-  drop_copy(work);
-  switch (status) {
-    case Status::ok:
-      work.is_copied = true;
-      return commit(op);
-    case Status::lost:  // another member may become the second home
-      work.stage = Stage::copy;
-      if (progress.is_gone(work.second)) return true;
-      begin_rest(work.rest);
-      return false;
-    case Status::conflict:  // the first home is gone
-      return end(op, Status::lost);
-    case Status::busy:  // gives the lock back, so that no changes wait for each other in a circle
-      work.steps = 0;
-      release_record(work);
-      op.found_ = op.changed_ = false;
-      op.version_ = 0;
-      work.has_moved = work.gives_way = true;
-      build_unlock(work, false);
-      return commit(op);
-    default:
-      work.steps = 0;
-      release_record(work);
-      return leave(op, status);
-  }
-}
-
-void State::drop_copy(Work& work) noexcept {
-  if (work.copy == nullptr) return;
-  work.copy->abandon();
-  idle_copies.push_back(std::exchange(work.copy, nullptr));
-}
-
-/// What the second home has is the key's value once the members agree that the first one is gone.
-bool State::fail_over(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (!progress.is_gone(work.home) && first_home_of(work.hash) == work.home) {
-    begin_rest(work.rest);
-    return false;
-  }
-  release_record(work);
-  cancel_blocks(work);
-  if (work.is_copied) return end(op, Status::ok);
-  rewind(op);
-  return true;
-}
 
 // --- after a death -------------------------------------------------------------------------------
 
@@ -290,7 +185,7 @@ std::size_t Copies::restore() {
   bool all_idle = true;
   for (Lane& lane : lanes_) {
     if (lane.under_way) {
-      if (!lane.operation->finished()) {
+      if (!lane.restoring.finished() || !lane.raising.finished()) {
         all_idle = false;
         continue;
       }
@@ -328,28 +223,25 @@ std::size_t Copies::restore() {
 }
 
 void Copies::begin_next(Lane& lane) {
-  if (lane.operation == nullptr) lane.operation = std::make_unique<StoreOperation>(*state_.store);
   lane.under_way = true;
   lane.is_raising = lane.keys.empty();
   if (lane.is_raising) {
     const Raise& raise = lane.raises.back();
-    return state_.begin_at(*lane.operation,
-                           {.kind = Kind::raise_copy,
-                            .to = raise.to,
-                            .first = state_.fabric.rank(),
-                            .lock_word = lock_word::make(state_.fabric.rank(), ++state_.serial),
-                            .version = raise.version,
-                            .position = raise.from},
-                           std::string_view(), {});
+    lane.raising = {state_.progress, state_.raise_version({.to = raise.to,
+                                                           .first = state_.fabric.rank(),
+                                                           .position = raise.from,
+                                                           .lock_word = state_.next_lock_word(),
+                                                           .version = raise.version})};
+    return;
   }
-  state_.begin(*lane.operation, Kind::restore, std::span<const std::byte>(lane.keys.back()), {},
-               kNoExpiry, 0, nullptr);
+  lane.restoring = state_.begin_change({.kind = Kind::restore},
+                                       std::span<const std::byte>(lane.keys.back()), {});
   lane.keys.pop_back();
 }
 
 void Copies::end(Lane& lane) {
   lane.under_way = false;
-  const Status status = lane.operation->status();
+  const Status status = lane.is_raising ? lane.raising.status() : lane.restoring.status();
   lacks_room_ = lacks_room_ || status == Status::no_room || status == Status::full;
   if (!lane.is_raising) {
     if (status == Status::ok)
@@ -360,7 +252,7 @@ void Copies::end(Lane& lane) {
   }
   if (lane.raises.empty()) return;  // the members have changed meanwhile
   Raise& raise = lane.raises.back();
-  if (status == Status::ok) raise.from = state_.taken_below(*lane.operation);
+  if (status == Status::ok) raise.from = lane.raising.result().below;
   // A lock there that has the lower rank is tried again.
   if (status != Status::ok && status != Status::busy) has_failed_ = true;
   if (raise.from >= raise.below || has_failed_) lane.raises.pop_back();

@@ -9,6 +9,7 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/operation.hpp>
 
+#include "store/change.hpp"
 #include "store/format.hpp"
 #include "store/key_homes.hpp"
 #include "store/raises.hpp"
@@ -56,7 +57,8 @@ class Copies {
     std::vector<std::vector<std::byte>> keys;
     std::vector<Raise> raises;  // after the keys
     bool is_raising = false;
-    std::unique_ptr<StoreOperation> operation;
+    StoreOperation restoring;
+    remote::Call<ChainResult> raising;
     bool under_way = false;
   };
 

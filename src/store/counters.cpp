@@ -27,9 +27,6 @@ void PartCounters::look(const State& state) noexcept {
 
 SharedCounter& State::counter_of(Kind kind) noexcept {
   switch (kind) {
-    case Kind::get:
-    case Kind::read:
-      return counters.gets;
     case Kind::put:
     case Kind::insert:
     case Kind::replace:
@@ -40,20 +37,12 @@ SharedCounter& State::counter_of(Kind kind) noexcept {
       return counters.erases;
     case Kind::expire:
       return counters.expiries;
-    case Kind::hold:
-    case Kind::hold_copy:
-      return counters.holds;
-    case Kind::count:
     case Kind::evict:
     case Kind::reap:
     case Kind::restore:
     case Kind::copy_put:
     case Kind::copy_erase:
-    case Kind::raise_copy:
-    case Kind::take_chain:
     case Kind::drop_stray:
-    case Kind::leave:
-    case Kind::take_keys:
       break;
   }
   return counters.others;

@@ -11,11 +11,11 @@
 #include <dunlin/store/operation.hpp>
 
 #include "store/announcement.hpp"
+#include "store/call.hpp"
 #include "store/chain_move.hpp"
 #include "store/format.hpp"
 #include "store/raises.hpp"
 #include "store/turn.hpp"
-#include "store/work.hpp"
 
 /// A home's leave: chain by chain in the order of positions, its keys move to the next home while
 /// all members use them (docs/store.md, STO-M1 to STO-M6). Or it gives keys to a member that asks

@@ -282,23 +282,21 @@ bool Evictor::evict(std::uint32_t slab, std::uint32_t size_class, std::size_t nu
     return false;
   memory::fetch(head_.data(), entry, bytes);
   Eviction& eviction = *idle();
-  if (eviction.operation == nullptr)
-    eviction.operation = std::make_unique<StoreOperation>(*state_.store);
   eviction.slab = slab;
   eviction.block_bytes = pool_.bytes_of(size_class);
   eviction.under_way = true;
   ++under_way_;
-  state_.begin_eviction(*eviction.operation,
-                        std::span<const std::byte>(head_.data() + kEntryHeadBytes, head.key_bytes),
-                        {is_large_, size_class, block.offset});
-  if (eviction.operation->finished()) count(eviction);
+  eviction.operation = state_.begin_change(
+      {.kind = Kind::evict, .victim = {is_large_, size_class, block.offset}},
+      std::span<const std::byte>(head_.data() + kEntryHeadBytes, head.key_bytes), {});
+  if (eviction.operation.finished()) count(eviction);
   return true;
 }
 
 void Evictor::count(Eviction& eviction) noexcept {
   eviction.under_way = false;
   --under_way_;
-  if (eviction.operation->status() != remote::Status::ok || !eviction.operation->changed()) return;
+  if (eviction.operation.status() != remote::Status::ok || !eviction.operation.changed()) return;
   ++evicted_;
   refilled_bytes_ += eviction.block_bytes;
   fruitless_slabs_ = 0;
@@ -309,7 +307,7 @@ std::size_t Evictor::collect() noexcept {
   if (under_way_ == 0) return 0;
   std::size_t done = 0;
   for (Eviction& eviction : evictions_) {
-    if (!eviction.under_way || !eviction.operation->finished()) continue;
+    if (!eviction.under_way || !eviction.operation.finished()) continue;
     count(eviction);
     ++done;
   }

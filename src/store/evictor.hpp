@@ -11,7 +11,7 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/operation.hpp>
 
-#include "store/work.hpp"
+#include "store/call.hpp"
 
 /// A home's eviction from one of its pools: a clock whose hand goes over the blocks of all slabs,
 /// and the moving of whole slabs between members and sizes (docs/store.md, STO-V1 to STO-V5). It
@@ -60,7 +60,7 @@ class Evictor {
     std::size_t next = 0;  // block
   };
   struct Eviction {
-    std::unique_ptr<StoreOperation> operation;
+    StoreOperation operation;
     std::uint32_t slab = 0;
     std::size_t block_bytes = 0;
     bool under_way = false;

@@ -7,8 +7,8 @@
 
 #include <dunlin/remote.hpp>
 
+#include "store/call.hpp"
 #include "store/format.hpp"
-#include "store/work.hpp"
 
 /// The growth of a home's index while all members use it: one chain after the other is split, under
 /// its lock, in own memory (docs/store.md, STO-10). Entries stay where they are.

@@ -3,308 +3,472 @@
 #include <cstring>
 #include <utility>
 
+#include <dunlin/fabric/memory.hpp>
+
+#include "assert.hpp"
 #include "store/room.hpp"
 #include "store/state.hpp"
 
-/// The way to a key's entry: by its cached location, or bucket by bucket.
+/// The way to a key's entry: by its cached location, or bucket by bucket; and gets.
 namespace dunlin::store {
 
+using remote::NextPoll;
+using remote::Protocol;
 using remote::Status;
 
-namespace {
+// --- what is searched, and what was found --------------------------------------------------------
 
-[[nodiscard]] bool changes(Kind kind) noexcept { return kind != Kind::get && kind != Kind::read; }
-/// Whether the call needs the value that it finds.
-[[nodiscard]] bool needs_value(Kind kind) noexcept {
-  return kind != Kind::put && kind != Kind::erase && kind != Kind::reap && kind != Kind::evict &&
-         !is_hold(kind) && !is_copy(kind);
+Lookup::Lookup(State& state, Side its_side, StoreKey key) : side(its_side) {
+  const std::span<const std::byte> bytes = key.bytes();
+  result.memory = state.take_memory();
+  memory().clock = {};
+  is_too_long = bytes.size() > kMaxStoreKeyBytes;
+  memory().key_bytes = std::min(bytes.size(), kMaxStoreKeyBytes);
+  if (!bytes.empty()) std::memcpy(memory().key.data(), bytes.data(), memory().key_bytes);
+  hash = hash_of(this->key());
 }
 
-}  // namespace
+void Lookup::locate(const State& state) noexcept {
+  number = state.homes[home].shape.number_of(position());
+  main = state.main_header(home, number);
+  present = has_vacant = from_cache = false;
+  if (vacants != nullptr) vacants->clear();
+}
 
-void State::begin_lookup(Work& work) noexcept {
-  const IndexShape& shape = homes[work.home].shape;
-  work.number = shape.number_of(IndexShape::position_of(work.hash));
-  work.main = main_header(work.home, work.number);
-  work.bucket = work.main;
-  work.present = work.has_vacant = work.from_cache = false;
-  work.buckets = 0;
-  work.vacant_count = 0;
-  work.former_version = work.chain_version;
-  work.read_bytes = 0;
-  if (changes(work.kind)) {
-    work.stage = work.locked ? Stage::bucket : Stage::lock;
-    return;
+void Lookup::note_vacant(const Place& bucket, std::size_t i) {
+  if (!has_vacant) vacant = bucket.at(i * kSlotBytes);
+  has_vacant = true;
+  if (vacants != nullptr && vacants->size() < kMaxTransactionWrites)
+    vacants->push_back(bucket.at(i * kSlotBytes));
+}
+
+void Lookup::note_slot(const Place& bucket, std::size_t i) noexcept {
+  slot = bucket.at(i * kSlotBytes);
+  slot.word = result.memory->header.bucket.slots[i].word;
+  read_bytes = 0;
+}
+
+std::size_t Lookup::bytes_to_read(std::size_t block) const noexcept {
+  std::size_t bytes = read_bytes;
+  if (bytes == 0) {
+    bytes = std::max(slot_word::bytes_of(slot.word), kCacheLineBytes);
+    if (is_locked && !wants_value) bytes = std::min(bytes, entry_bytes(key().size(), 0));
   }
-  work.stage = Stage::bucket;
-  if (work.kind == Kind::read) return;
-  const std::uint64_t cached = work.tries == 0 ? cache.find(work.hash) : 0;
-  if (cached == 0) {
-    ++counters.cache_misses;
-    return;
+  return std::min(bytes, block);
+}
+
+Sight Lookup::judge() noexcept {
+  const std::byte* const entry = memory().entry.data();
+  const Location location = slot_word::location_of(slot.word);
+  head = head_of(entry);
+  const bool same = slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(slot.word);
+  const EntryState state = state_of(head.guard);
+  const Sight unlike = is_locked ? Sight::other : Sight::again;
+  if (same && state == EntryState::dead && !from_cache) return Sight::other;
+  if (!same || state != EntryState::live) return unlike;
+  if (!is_sound(head) || entry_bytes(head) > State::block_bytes(location)) return unlike;
+  if (entry_bytes(head) > read_bytes && (!is_locked || wants_value)) {
+    read_bytes = entry_bytes(head);
+    return Sight::longer;
   }
-  work.from_cache = true;
-  work.candidates = 1;
-  work.candidate = 0;
-  work.places[0] = {.word = cached};
-  work.stage = Stage::entry;
+  if (!is_locked && checksum_of(entry, head, location) != head.checksum) return Sight::again;
+  const bool is_key = is_stray != nullptr ||
+                      (head.key_bytes == key().size() &&
+                       std::memcmp(entry + kEntryHeadBytes, key().data(), key().size()) == 0);
+  if (is_key) return Sight::key;
+  return from_cache ? Sight::again : Sight::other;
 }
 
-bool State::read_bucket(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  const std::size_t bytes = work.buckets == 0 ? sizeof(MainHeader) : sizeof(Bucket);
-  const std::array batch{
-      read(work.home, region_of(work.bucket), work.bucket.offset, &work.header, bytes)
-          .notify(op.completion_),
-      read(work.home, index.id(), kClockAt, work.clock.data(),
-           room != nullptr ? sizeof work.clock : kWordBytes)
-          .notify(op.completion_)};
-  const bool clock = work.posted > 0 || wants_clock(work.home);
-  return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::bucket_read);
+void Lookup::take_entry(const State& state) noexcept {
+  result.found = result.changed = false;  // also of an attempt before this one
+  result.version = 0;
+  result.ttl_ns = kNoExpiry;
+  result.value = {};
+  if (!present) return;
+  const std::uint64_t ttl = state.ttl_of(home, head.expiry_ns);
+  if (ttl == 0) return;
+  result.found = true;
+  result.ttl_ns = ttl;
+  result.version = head.version;
+  if (wants_value)
+    result.value = {memory().entry.data() + kEntryHeadBytes + head.key_bytes, head.value_bytes};
 }
 
-bool State::bucket_read(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  ++op.bucket_reads_;
-  ++counters.bucket_reads;
-  take_clock(work);
-  if (++work.buckets > kMostBuckets) return end(op, Status::out_of_range);
-  if (work.buckets == 1) {
-    work.chain_version = work.header.version;
-    if (shed_depth::is(work.header.depth)) {
-      if (changes(work.kind))
-        learn_shed(work.home, IndexShape::position_of(work.hash), work.header.depth);
-      work.header.depth = shed_depth::depth(work.header.depth);
+CallResult Lookup::ended(Status status) noexcept {
+  result.status = status;
+  if (status != Status::ok) result.changed = false;
+  return std::move(result);
+}
+
+// --- where a key is ------------------------------------------------------------------------------
+
+/// `ok`: the first home of the key, whose index is known. `busy`, `under_way`: not known yet. Else
+/// why that home cannot be used.
+Status State::owner_of(std::uint64_t hash, Rank& owner) noexcept {
+  const Rank home = home_of(hash);
+  const std::uint64_t position = IndexShape::position_of(hash);
+  for (;;) {
+    if (has_changed_homes) {
+      const Status found = find_homes(home, position);
+      if (found == Status::busy || found == Status::under_way) return found;
     }
+    owner = first_home_of(hash);
+    if (const Status why = fault(owner); why != Status::ok) return why;
+    const Status known = know_home(home, position, owner);
+    const bool is_known = known != Status::busy && known != Status::under_way;
+    // Else that home has given the key away, as the header of its index says.
+    if (!is_known || !has_changed_homes || first_home_of(hash) == owner) return known;
+  }
+}
+
+Protocol<Status> State::find_owner(Lookup& at) {
+  Rest rest;
+  for (;;) {
+    const Status status = owner_of(at.hash, at.home);
+    if (status == Status::under_way) {
+      co_await NextPoll();
+    } else if (status == Status::busy) {
+      co_await rest.next(fabric);
+    } else {
+      co_return status;
+    }
+  }
+}
+
+/// Of a home that a call does not choose.
+Protocol<Status> State::find_index(Rank home) {
+  for (;;) {
+    Status status = fault(home);
+    if (status == Status::ok) status = know_index(home);
+    if (status != Status::under_way) co_return status;
+    co_await NextPoll();
+  }
+}
+
+/// After that home has failed: waits until the key has another one. `ok`: it has.
+Protocol<Status> State::outlive(std::uint64_t hash, Rank home) {
+  if (!has_another_home(home_of(hash), IndexShape::position_of(hash), home)) co_return Status::lost;
+  Rest rest;
+  while (!progress.is_gone(home) && first_home_of(hash) == home) co_await rest.next(fabric);
+  co_return Status::ok;
+}
+
+// --- the chain -----------------------------------------------------------------------------------
+
+/// What the chain's main header says. `ok`: the chain has the key's position. `changed`: another
+/// one has it. `busy`: a second home has none of these keys any more.
+Status State::take_header(Lookup& at) noexcept {
+  const MainHeader& header = at.memory().header;
+  at.version = header.version;
+  at.depth = header.depth;
+  if (shed_depth::is(at.depth)) {
+    if (at.is_change) learn_shed(at.home, at.position(), at.depth);
+    at.depth = shed_depth::depth(at.depth);
+  }
+  if (at.side != Side::owner && departed_depth::is(at.depth)) {
     // What is second at a home stays there until other homes have made it elsewhere. A caller that
     // has not heard of that learns it.
-    const bool is_second = work.kind == Kind::copy_put || work.kind == Kind::copy_erase ||
-                           work.kind == Kind::hold_copy;
-    if (is_second && departed_depth::is(work.header.depth) &&
-        departed_depth::is_swept(work.header.depth)) {
-      look_at_index_again(work.home);
-      if (is_hold(work.kind)) return end(op, Status::conflict);
-      return leave(op, Status::busy);
+    if (at.side == Side::second && departed_depth::is_swept(at.depth)) {
+      look_at_index_again(at.home);
+      return Status::busy;
     }
-    if (departed_depth::is(work.header.depth) &&
-        (is_copy(work.kind) || work.kind == Kind::hold_copy))
-      work.header.depth = departed_depth::depth(work.header.depth);
-    if (work.header.depth != 0 && has_left(work, work.header.depth))
-      return go_to(op, work.header.depth);
-    if (work.kind == Kind::take_chain) return end(op, Status::ok);
-    if (work.kind == Kind::raise_copy) {
-      work.next_version = work.chain_version;
-      build_unlock(work, true);
-      return commit(op);
-    }
+    at.depth = departed_depth::depth(at.depth);
   }
-  const Bucket& bucket = work.header.bucket;
-  work.candidates = 0;
-  for (std::size_t i = 0; i < kSlots; ++i) {
-    const auto place = [&] {
-      Place slot = work.bucket.at(i * kSlotBytes);
-      slot.word = bucket.slots[i].word;
-      return slot;
-    };
-    if (bucket.slots[i].word == 0) {
-      if (!work.has_vacant) work.vacant = place();
-      work.has_vacant = true;
-      if (is_hold(work.kind) && work.vacant_count < work.vacants.size())
-        work.vacants[work.vacant_count++] = place();
-    } else if (work.kind == Kind::drop_stray ? (*work.is_stray)(bucket.slots[i].hash)
-                                             : bucket.slots[i].hash == work.hash) {
-      work.places[work.candidates++] = place();
+  return at.depth != 0 && has_left(at) ? follow(at) : Status::ok;
+}
+
+bool State::has_left(const Lookup& at) const noexcept {
+  const IndexShape& shape = homes[at.home].shape;
+  return !shape.is_depth(at.depth) ||
+         shape.number_at(at.position(), static_cast<std::uint32_t>(at.depth)) != at.number;
+}
+
+/// `changed`: this process knows which chain has the key now, by the depth of its former chain.
+Status State::follow(Lookup& at) noexcept {
+  const IndexShape& shape = homes[at.home].shape;
+  if (departed_depth::is(at.depth)) {
+    // A chain that was split before it departed says nothing of the positions that had left it.
+    const std::uint64_t departed = std::exchange(at.depth, departed_depth::depth(at.depth));
+    if (!shape.is_depth(at.depth) || !has_left(at)) {
+      const bool is_learned = learn_departure(at.home, at.position(), departed);
+      return is_learned ? Status::changed : Status::out_of_range;
     }
   }
-  work.last_link = work.bucket.at(kLinkAt);
-  work.last_link.word = bucket.link;
-  work.next_link = bucket.link;
-  work.candidate = 0;
-  work.read_bytes = 0;
-  if (work.candidates == 0) return next_bucket(op);
-  work.stage = Stage::entry;
-  return !pauses(work);
+  if (!shape.is_depth(at.depth)) return Status::out_of_range;
+  const std::uint64_t next =
+      learn_split(at.home, at.position(), at.number, static_cast<std::uint32_t>(at.depth));
+  // No main header gives keys to an earlier one: a home that says so would have us go in circles.
+  return next > at.number ? Status::changed : Status::out_of_range;
 }
 
-void State::take_clock(Work& work) noexcept {
-  if (work.clock[0] == 0) return;
-  sample_clock(work.home, work.clock[0]);
-  work.clock[0] = 0;
-  if (room != nullptr) room->of_homes[work.home].hands = {work.clock[2], work.clock[3]};
+void State::take_clock(Lookup& at) noexcept {
+  std::array<std::uint64_t, 4>& clock = at.memory().clock;
+  if (clock[0] == 0) return;
+  sample_clock(at.home, clock[0]);
+  clock[0] = 0;
+  if (room != nullptr) room->of_homes[at.home].hands = {clock[2], clock[3]};
 }
 
-bool State::next_bucket(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (slot_word::type_of(work.next_link) != SlotType::header) return is_absent(op);
-  work.bucket = {.in_slabs = true, .offset = slot_word::location_of(work.next_link).offset};
-  work.stage = Stage::bucket;
-  return true;
+/// Reads a bucket; and the home's clock, if it was not read for long.
+remote::Batch<2, HomeGate> State::reading_bucket(Lookup& at, const Place& bucket,
+                                                 std::size_t bytes) noexcept {
+  CallMemory& memory = at.memory();
+  ++at.result.bucket_reads;
+  ++counters.bucket_reads;
+  std::array<Operation, 2> reads{
+      read(at.home, region_of(bucket), bucket.offset, &memory.header, bytes)};
+  const bool clock = wants_clock(at.home);
+  if (clock)
+    reads[1] = read(at.home, index.id(), kClockAt, memory.clock.data(),
+                    room != nullptr ? sizeof memory.clock : kWordBytes);
+  return {fabric, std::span(reads).first(clock ? 2 : 1), gate(at)};
 }
 
-bool State::next_candidate(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  work.read_bytes = 0;
-  if (work.from_cache) return look_again(op);
-  if (++work.candidate == work.candidates) return next_bucket(op);
-  work.stage = Stage::entry;
-  return true;
-}
-
-/// The cached location was stale, or the entry is being written.
-bool State::look_again(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (work.from_cache) {
-    ++counters.cache_stale;
-    cache.erase(work.hash);
-  } else {
-    ++counters.read_again;
-  }
-  ++work.tries;
-  begin_lookup(work);
-  if (work.tries < kTriesAtOnce) return true;
-  begin_rest(work.rest);
-  return false;
-}
-
-bool State::read_entry(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  const std::uint64_t word = work.places[work.candidate].word;
-  const Location location = slot_word::location_of(word);
-  const std::size_t block = block_bytes(location);
-  if (slot_word::type_of(word) != SlotType::entry || block == 0) return next_candidate(op);
-  if (work.read_bytes == 0) {
-    work.read_bytes = std::max(slot_word::bytes_of(word), kCacheLineBytes);
-    if (work.locked && !needs_value(work.kind))
-      work.read_bytes = std::min(work.read_bytes, entry_bytes(work.key_bytes, 0));
-  }
-  work.read_bytes = std::min(work.read_bytes, block);
-  work.in.reserve(work.read_bytes);
-  const std::array batch{
-      read(work.home, pool_of(location).region(), location.offset, work.in.data(), work.read_bytes)
-          .notify(op.completion_),
-      read(work.home, index.id(), kClockAt, work.clock.data(), sizeof work.clock)
-          .notify(op.completion_)};
-  // A process whose gets are all cached would never learn where the hand is.
-  const bool clock =
-      room != nullptr && work.from_cache && (work.posted > 0 || wants_clock(work.home));
-  return post(op, work.home, std::span(batch).first(clock ? 2 : 1), Stage::entry_read);
-}
-
-/// The entry that was read: the key's, another key's, or one that must be read again. Under the
-/// lock no other member changes it, and it is whole.
-bool State::entry_read(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  ++op.entry_reads_;
+/// Reads the entry of the slot at hand. A process whose gets are all cached would never learn where
+/// the hand is.
+remote::Batch<2, HomeGate> State::reading_entry(Lookup& at) noexcept {
+  CallMemory& memory = at.memory();
+  const Location location = slot_word::location_of(at.slot.word);
+  ++at.result.entry_reads;
   ++counters.entry_reads;
-  take_clock(work);
-  const Place& place = work.places[work.candidate];
-  const Location location = slot_word::location_of(place.word);
-  const EntryHead head = head_of(work.in.data());
-  const bool same = slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(place.word);
-  const EntryState state = state_of(head.guard);
-  if (same && state == EntryState::dead && !work.from_cache) return next_candidate(op);
-  if (!same || state != EntryState::live) return work.locked ? next_candidate(op) : look_again(op);
-  if (!is_sound(head) || entry_bytes(head) > block_bytes(location))
-    return work.locked ? next_candidate(op) : look_again(op);
-  if (entry_bytes(head) > work.read_bytes && (!work.locked || needs_value(work.kind))) {
-    work.read_bytes = entry_bytes(head);
-    work.stage = Stage::entry;
-    return true;
-  }
-  if (!work.locked && checksum_of(work.in.data(), head, location) != head.checksum)
-    return look_again(op);
-  const bool is_key =
-      work.kind == Kind::drop_stray ||
-      (head.key_bytes == work.key_bytes &&
-       std::memcmp(work.in.data() + kEntryHeadBytes, work.key.data(), work.key_bytes) == 0);
-  if (!is_key) return next_candidate(op);
-  work.head = head;
-  work.slot = place;
-  return is_found(op);
+  at.read_bytes = at.bytes_to_read(block_bytes(location));
+  memory.entry.reserve(at.read_bytes);
+  std::array<Operation, 2> reads{read(at.home, pool_of(location).region(), location.offset,
+                                      memory.entry.data(), at.read_bytes)};
+  const bool clock = room != nullptr && at.from_cache && wants_clock(at.home);
+  if (clock)
+    reads[1] = read(at.home, index.id(), kClockAt, memory.clock.data(), sizeof memory.clock);
+  return {fabric, std::span(reads).first(clock ? 2 : 1), gate(at)};
 }
 
-bool State::is_found(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  work.present = true;
-  op.ttl_ns_ = ttl_of(work.home, work.head.expiry_ns);
-  op.found_ = op.ttl_ns_ != 0;
-  if (work.from_cache) ++counters.cache_hits;
-  if (op.found_) {
-    op.version_ = work.head.version;
-    if (needs_value(work.kind)) {
-      op.value_ = work.in.data() + kEntryHeadBytes + work.head.key_bytes;
-      op.value_bytes_ = work.head.value_bytes;
+/// Whether a slot's word leads to a block.
+bool State::leads_to_entry(std::uint64_t word) noexcept {
+  return slot_word::type_of(word) == SlotType::entry &&
+         block_bytes(slot_word::location_of(word)) != 0;
+}
+
+/// Goes through the chain. `ok`: the key's entry is there, or the key is in no slot. `changed`: the
+/// key has another chain. `busy`: its entry is being written.
+Protocol<Status> State::find(Lookup& at) {
+  Place bucket = at.main;
+  for (std::uint32_t seen = 1; seen <= kMostBuckets; ++seen) {
+    auto reading = reading_bucket(at, bucket, seen == 1 ? sizeof(MainHeader) : sizeof(Bucket));
+    Status status = co_await reading;
+    if (status != Status::ok) co_return status;
+    take_clock(at);
+    if (seen == 1) status = take_header(at);
+    if (status != Status::ok) co_return status;
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      const Slot slot = at.memory().header.bucket.slots[i];
+      if (slot.word == 0) at.note_vacant(bucket, i);
+      if (slot.word == 0 || !at.is_candidate(slot.hash) || !leads_to_entry(slot.word)) continue;
+      at.note_slot(bucket, i);
+      if (waits_for_lines(at)) co_await NextPoll();
+      Sight sight = Sight::longer;
+      while (sight == Sight::longer) {
+        auto entry = reading_entry(at);
+        status = co_await entry;
+        if (status != Status::ok) co_return status;
+        sight = at.judge();
+      }
+      at.present = sight == Sight::key;
+      if (sight == Sight::other) continue;
+      co_return at.present ? Status::ok : Status::busy;
     }
-  } else {
-    op.ttl_ns_ = kNoExpiry;
+    const std::uint64_t link = at.memory().header.bucket.link;
+    at.last_link = bucket.at(kLinkAt);
+    at.last_link.word = link;
+    if (slot_word::type_of(link) != SlotType::header) co_return Status::ok;
+    bucket = {.in_slabs = true, .offset = slot_word::location_of(link).offset};
+    if (seen % kStepsAtOnce == 0) co_await NextPoll();
   }
-  if (changes(work.kind)) return decide(op);
-  mark(work);
-  if (!work.from_cache || entry_bytes(work.head) > slot_word::bytes_of(work.slot.word))
-    cache.insert(work.hash,
-                 slot_word::make(SlotType::entry, incarnation_of(work.head.guard),
-                                 slot_word::location_of(work.slot.word), entry_bytes(work.head)));
-  return end(op, Status::ok);
+  co_return Status::out_of_range;
 }
 
-bool State::is_absent(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (changes(work.kind)) return decide(op);
-  // A slot may have been looked at before the version of its chain was: absent is what is absent
-  // from all slots after a version that has not changed since (STO-7).
-  if (work.kind == Kind::read)
-    return work.former_version != work.chain_version ? look_again(op) : end(op, Status::ok);
-  work.stage = Stage::check;
+// --- gets ----------------------------------------------------------------------------------------
+
+/// Where reads are loads, each get of a batch would wait for its own misses of the cache. So it
+/// asks for the lines that it looks at next, and goes on when the others have done the same.
+bool State::may_wait_for_lines() const noexcept {
+  return fabric.properties().reads_are_loads && progress.in_flight() >= 2;
+}
+
+bool State::waits_for_lines(const Lookup& at) noexcept {
+  if (!at.is_get || !may_wait_for_lines()) return false;
+  const Location location = slot_word::location_of(at.slot.word);
+  fabric.prefetch(at.home, pool_of(location).region(), location.offset,
+                  std::min(slot_word::bytes_of(at.slot.word), kMostPrefetchedBytes));
+  fabric.wake_at(0);
   return true;
 }
 
-// --- chains that are split -----------------------------------------------------------------------
+/// The header was asked for when the get began, if there is no cache.
+bool State::waits_for_header(const Lookup& at) noexcept {
+  if (options.cache_bytes == 0 || !may_wait_for_lines()) return false;
+  fabric.prefetch(at.home, region_of(at.main), at.main.offset, sizeof(MainHeader));
+  fabric.wake_at(0);
+  return true;
+}
+
+/// Reads the entry at a cached location. `busy`: that was stale, or the entry is being written.
+Protocol<Status> State::find_cached(Lookup& at, std::uint64_t word) {
+  at.from_cache = true;
+  at.slot = {.word = word};
+  at.read_bytes = 0;
+  if (!leads_to_entry(word)) co_return Status::busy;
+  if (waits_for_lines(at)) co_await NextPoll();
+  Sight sight = Sight::longer;
+  while (sight == Sight::longer) {
+    auto entry = reading_entry(at);
+    const Status status = co_await entry;
+    // The location may be of a former home, which has more memory.
+    if (status == Status::out_of_range) co_return Status::busy;
+    if (status != Status::ok) co_return status;
+    take_clock(at);
+    sight = at.judge();
+  }
+  at.present = sight == Sight::key;
+  co_return at.present ? Status::ok : Status::busy;
+}
 
 /// STO-10. The words of a read come in any order, so a slot may have been looked at after the key
 /// had left it for another chain, and the depth before. A key that its chain still has, by a depth
 /// that was read later than the slots, was in none of them.
-bool State::check_absence(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  const Place at = work.main.at(kDepthAt);
-  return post(op, work.home,
-              std::array{read(work.home, region_of(at), at.offset, &work.depth, kWordBytes)
-                             .notify(op.completion_)},
-              Stage::checked);
+Protocol<Status> State::check_absence(Lookup& at) {
+  const Place place = at.main.at(kDepthAt);
+  auto reading = remote::post(
+      fabric, read(at.home, region_of(place), place.offset, &at.memory().depth, kWordBytes),
+      gate(at));
+  const Status status = co_await reading;
+  if (status != Status::ok) co_return status;
+  at.depth = at.memory().depth;
+  if (shed_depth::is(at.depth)) at.depth = shed_depth::depth(at.depth);
+  co_return has_left(at) ? follow(at) : Status::ok;
 }
 
-bool State::absence_checked(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (shed_depth::is(work.depth)) work.depth = shed_depth::depth(work.depth);
-  return has_left(work, work.depth) ? go_to(op, work.depth) : end(op, Status::ok);
-}
-
-bool State::has_left(const Work& work, std::uint64_t depth) const noexcept {
-  const IndexShape& shape = homes[work.home].shape;
-  return !shape.is_depth(depth) ||
-         shape.number_at(IndexShape::position_of(work.hash), static_cast<std::uint32_t>(depth)) !=
-             work.number;
-}
-
-/// To the chain that has the key now: that depth was read in its former chain.
-bool State::go_to(StoreOperation& op, std::uint64_t depth) noexcept {
-  Work& work = *op.work_;
-  const IndexShape& shape = homes[work.home].shape;
-  if (departed_depth::is(depth)) {
-    // A chain that was split before it departed says nothing of the positions that had left it.
-    const std::uint64_t departed = std::exchange(depth, departed_depth::depth(depth));
-    if (!shape.is_depth(depth) || !has_left(work, depth)) return follow(op, departed);
+/// The cached location was stale, or the entry is being written.
+void State::note_again(Lookup& at) noexcept {
+  if (at.from_cache) {
+    ++counters.cache_stale;
+    cache.erase(at.hash);
+  } else {
+    ++counters.read_again;
   }
-  if (!shape.is_depth(depth)) return end(op, Status::out_of_range);
-  const std::uint64_t number = learn_split(work.home, IndexShape::position_of(work.hash),
-                                           work.number, static_cast<std::uint32_t>(depth));
-  // No main header gives keys to an earlier one: a home that says so would have us go in circles.
-  if (number <= work.number) return end(op, Status::out_of_range);
-  if (is_hold(work.kind)) return end(op, Status::conflict);
-  work.stage = Stage::attach;
-  if (!work.locked || work.lock_is_held) return true;
-  work.has_moved = true;
-  build_unlock(work, false);
-  return commit(op);
+  ++at.tries;
+}
+
+/// A get has found the key, or that it is absent.
+CallResult State::got(Lookup& at) noexcept {
+  at.take_entry(*this);
+  if (at.present) {
+    if (at.from_cache) ++counters.cache_hits;
+    mark(at);
+    if (!at.from_cache || entry_bytes(at.head) > slot_word::bytes_of(at.slot.word))
+      cache.insert(at.hash,
+                   slot_word::make(SlotType::entry, incarnation_of(at.head.guard),
+                                   slot_word::location_of(at.slot.word), entry_bytes(at.head)));
+  }
+  return at.ended(Status::ok);
+}
+
+Protocol<CallResult> State::get(Lookup at) {
+  if (at.is_too_long) co_return at.ended(Status::too_long);
+  Rest rest;
+  for (;;) {
+    Status status = owner_of(at.hash, at.home);
+    if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
+    if (status == Status::ok) {
+      at.locate(*this);
+      const std::uint64_t cached = at.tries == 0 ? cache.find(at.hash) : 0;
+      if (cached != 0) {
+        status = co_await find_cached(at, cached);
+      } else {
+        ++counters.cache_misses;
+        if (waits_for_header(at)) co_await NextPoll();
+        status = co_await find(at);
+        if (status == Status::ok && !at.present) status = co_await check_absence(at);
+      }
+    }
+    if (status == Status::ok) co_return got(at);
+    if (status == Status::changed) continue;
+    if (status == Status::busy) {
+      note_again(at);
+      if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
+      continue;
+    }
+    if (status == Status::lost) status = co_await outlive(at.hash, at.home);
+    if (status != Status::ok) co_return at.ended(status);
+    at.tries = 0;
+  }
+}
+
+/// A get of a transaction, which notes the chain that it went through. A slot may have been looked
+/// at before the version of its chain was: a key is absent if it is in no slot after a version that
+/// has not changed since (STO-7).
+Protocol<CallResult> State::read_chain(StoreKey key, SeenChain& seen) {
+  Lookup at(*this, Side::owner, key);
+  at.wants_value = true;
+  if (at.is_too_long) co_return at.ended(Status::too_long);
+  Rest rest;
+  for (;;) {
+    Status status = co_await find_owner(at);
+    const std::uint64_t former = at.version;
+    if (status == Status::ok) {
+      at.locate(*this);
+      status = co_await find(at);
+    }
+    if (status == Status::ok && !at.present && former != at.version) status = Status::busy;
+    if (status == Status::ok) {
+      seen = {.home = at.home, .main = at.main, .version = at.version, .hash = at.hash};
+      co_return got(at);
+    }
+    if (status == Status::changed) continue;
+    if (status == Status::busy) {
+      note_again(at);
+      if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
+      continue;
+    }
+    if (status == Status::lost) status = co_await outlive(at.hash, at.home);
+    if (status != Status::ok) co_return at.ended(status);
+    at.tries = 0;
+    at.version = UINT64_MAX;
+  }
+}
+
+/// Asks for what it will look at, and begins when the others of the batch have done the same.
+Protocol<CallResult> State::get_of_batch(Lookup at) {
+  const IndexShape& shape = homes[first_home_of(at.hash)].shape;
+  if (options.cache_bytes > 0) {
+    cache.prefetch(at.hash);
+  } else if (shape.headers() != 0) {
+    const Rank home = first_home_of(at.hash);
+    const Place main = main_header(home, shape.number_of(at.position()));
+    fabric.prefetch(home, region_of(main), main.offset, sizeof(MainHeader));
+  }
+  fabric.wake_at(0);
+  co_await NextPoll();
+  CallResult result = co_await get(std::move(at));
+  co_return result;
+}
+
+StoreOperation State::begin_get_of_batch(StoreKey key) {
+  if (!fabric.properties().reads_are_loads) return begin_get(key);
+  ++counters.gets;
+  Lookup at(*this, Side::owner, key);
+  at.is_get = at.wants_value = true;
+  return StoreOperation(progress, get_of_batch(std::move(at)));
+}
+
+StoreOperation State::begin_get(StoreKey key) {
+  ++counters.gets;
+  Lookup at(*this, Side::owner, key);
+  at.is_get = at.wants_value = true;
+  return StoreOperation(progress, get(std::move(at)));
+}
+
+StoreOperation State::begin_read(StoreKey key, SeenChain& seen) {
+  ++counters.gets;
+  return StoreOperation(progress, read_chain(key, seen));
 }
 
 }  // namespace dunlin::store

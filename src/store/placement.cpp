@@ -130,20 +130,6 @@ bool State::learn_departure(Rank home, std::uint64_t position, std::uint64_t dep
   return has_moved(home, position);
 }
 
-/// The chain has departed: the call begins again where its keys are now.
-bool State::follow(StoreOperation& op, std::uint64_t depth) noexcept {
-  Work& work = *op.work_;
-  if (!learn_departure(work.home, IndexShape::position_of(work.hash), depth))
-    return end(op, Status::out_of_range);
-  if (is_hold(work.kind)) return end(op, Status::conflict);
-  if (is_copy(work.kind)) return end(op, Status::lost);
-  work.stage = Stage::attach;
-  if (!work.locked) return true;
-  work.has_moved = true;
-  build_unlock(work, false);
-  return commit(op);
-}
-
 /// At the beginning, and when the members have changed.
 void State::look_at_homes() noexcept {
   for (Rank rank = 0; rank < members; ++rank)
@@ -227,8 +213,7 @@ bool State::has_moved_keys(const TransactionWork& work) const noexcept {
          std::any_of(work.reads.begin(),
                      work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
                      [&](const auto& one) {
-                       const Work& read_work = *one->operation->work_;
-                       return is_elsewhere(read_work.hash, read_work.home);
+                       return !one->is_own && is_elsewhere(one->seen.hash, one->seen.home);
                      });
 }
 
@@ -304,53 +289,6 @@ std::size_t State::correct_counts() noexcept {
   }
   if (uncounted.keys != 0 || uncounted.bytes != 0) look_again_soon();
   return done;
-}
-
-void State::begin_leave(StoreOperation& op) noexcept {
-  if (departure != nullptr && !progress.stopped()) departure->begin();
-  begin(op, Kind::leave, std::string_view(), {}, kNoExpiry, 0, nullptr);
-}
-
-void State::begin_take(StoreOperation& op) noexcept {
-  if (arrival != nullptr && !progress.stopped()) arrival->begin();
-  begin(op, Kind::take_keys, std::string_view(), {}, kNoExpiry, 0, nullptr);
-}
-
-/// A part of a move, of one chain at the home that gets the keys; the key may be none, with the
-/// hash of a position.
-void State::begin_at(StoreOperation& op, const ChainCall& call, StoreKey key,
-                     std::span<const std::byte> value) noexcept {
-  prepare(op, call.kind, key, value, call.ttl_ns, call.version, nullptr);
-  Work& work = *op.work_;
-  if (call.position) work.hash = *call.position;
-  work.home = call.to;
-  work.first = call.first;
-  work.lock_word = call.lock_word;
-  work.has_lock_word = true;
-  work.locked = work.lock_is_held = call.is_locked;
-  work.keeps_lock = call.keeps_lock;
-  work.is_stray = call.is_stray;
-  op.start();
-}
-
-void State::forget_lock(StoreOperation& op) noexcept {
-  op.work_->keeps_lock = false;
-  op.work_->unlock[1] = 0;
-}
-
-/// The first position behind the chain that the call has taken.
-std::uint64_t State::taken_below(const StoreOperation& op) const noexcept {
-  const Work& work = *op.work_;
-  return homes[work.home].shape.end_of(IndexShape::position_of(work.hash),
-                                       static_cast<std::uint32_t>(work.header.depth));
-}
-
-/// Waits for what Departure, or Arrival, does.
-bool State::leaving(StoreOperation& op) noexcept {
-  Status status = Status::not_allowed;
-  if (op.work_->kind == Kind::leave && departure != nullptr) status = departure->status();
-  if (op.work_->kind == Kind::take_keys && arrival != nullptr) status = arrival->status();
-  return status == Status::under_way ? false : end(op, status);
 }
 
 }  // namespace dunlin::store

@@ -103,11 +103,9 @@ void Reaper::look_at_chain(std::uint64_t number, std::uint64_t now) {
 }
 
 StoreOperation* Reaper::idle() {
-  for (auto& operation : operations_) {
-    if (operation == nullptr) operation = std::make_unique<StoreOperation>(*state_.store);
-    if (operation->finished()) return operation.get();
-  }
-  return nullptr;
+  const auto found = std::ranges::find_if(
+      operations_, [](const StoreOperation& operation) { return operation.finished(); });
+  return found == operations_.end() ? nullptr : &*found;
 }
 
 /// Whether another key of this chain can follow at once.
@@ -121,7 +119,7 @@ bool Reaper::reap(const std::byte* entry, std::size_t block_bytes) {
     return true;
   memory::fetch(head_.data(), entry, kEntryHeadBytes + head.key_bytes);
   const std::span<const std::byte> key(head_.data() + kEntryHeadBytes, head.key_bytes);
-  state_.begin(*operation, Kind::reap, key, {}, kNoExpiry, 0, nullptr);
+  *operation = state_.begin_change({.kind = Kind::reap}, key, {});
   ++begun_;
   ++erased_;
   return operation->finished();
@@ -146,9 +144,8 @@ Freed Reaper::free_blocks() noexcept {
   }
   to_look_ = std::max(to_look_, hurried_);
   if (hurried_ > 0) return Freed::looking;
-  const bool waits = std::any_of(operations_.begin(), operations_.end(), [](const auto& one) {
-    return one != nullptr && !one->finished();
-  });
+  const bool waits = std::any_of(operations_.begin(), operations_.end(),
+                                 [](const auto& one) { return !one.finished(); });
   if (waits && now - hurry_ended_at_ns_ < kFreshNs) return Freed::looking;
   if (erased_ == 0) return Freed::nothing;
   erased_ = 0;

@@ -9,7 +9,7 @@
 #include <dunlin/remote/slab_pool.hpp>
 #include <dunlin/store/operation.hpp>
 
-#include "store/work.hpp"
+#include "store/call.hpp"
 
 /// A home's erasing of its own keys whose time to live has ended (docs/store.md, Expiry). It goes
 /// through all chains within a second, and faster while it finds that many keys have expired, or
@@ -46,7 +46,7 @@ class Reaper {
 
   State& state_;
   std::vector<Known> known_;  // by main header
-  std::array<std::unique_ptr<StoreOperation>, kOperations> operations_;
+  std::array<StoreOperation, kOperations> operations_;
   std::uint64_t at_ = 0;       // the next main header, in rounds
   std::uint64_t to_look_ = 0;  // main headers
   // Entries that were seen, and that had expired, since to_look_ was 0.

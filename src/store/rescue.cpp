@@ -1,7 +1,6 @@
 #include "store/rescue.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include <dunlin/fabric/memory.hpp>
 
@@ -19,7 +18,7 @@ void Rescue::begin() {
 }
 
 void Rescue::stop() {
-  if (is_under_way_) operation_->abandon();
+  call_.abandon();
   is_under_way_ = false;
   move_.stop();
   raises_.begin();
@@ -145,36 +144,34 @@ void Rescue::collect() {
 
 /// No other member changes them meanwhile: none has a home that serves them.
 Status Rescue::copy() {
-  if (operation_ == nullptr) operation_ = std::make_unique<StoreOperation>(*state_.store);
   while (!keys_.empty()) {
+    const Key& key = keys_.back();
+    const Rank to = parts_[key.part].to;
     if (is_under_way_) {
-      if (!operation_->finished()) return Status::under_way;
+      if (!call_.finished()) return Status::under_way;
       is_under_way_ = false;
-      const Status status = operation_->status();
+      const Status status = call_.status();
       const bool has_no_room = status == Status::no_room || status == Status::full;
       if (status != Status::ok && !has_no_room) return Status::busy;
       // Else all keys of the homes that take over would wait for room.
-      if (has_no_room) parts_[keys_.back().part].is_whole = false;
+      if (has_no_room) parts_[key.part].is_whole = false;
       keys_.pop_back();
       continue;
     }
-    const Key& key = keys_.back();
     is_under_way_ = true;
-    state_.begin_at(*operation_,
-                    {.kind = Kind::copy_put,
-                     .to = parts_[key.part].to,
-                     .first = parts_[key.part].to,
-                     .lock_word = lock_word::make(state_.fabric.rank(), ++state_.serial),
-                     .ttl_ns = key.ttl_ns,
-                     .version = key.version},
-                    std::span<const std::byte>(key.bytes), key.value);
+    call_ = {state_.progress, state_.copy_key({.to = to,
+                                               .first = to,
+                                               .key = key.bytes,
+                                               .value = key.value,
+                                               .ttl_ns = key.ttl_ns,
+                                               .version = key.version})};
   }
   while (!raised_at_.empty()) {
     if (is_under_way_) {
-      if (!operation_->finished()) return Status::under_way;
+      if (!call_.finished()) return Status::under_way;
       is_under_way_ = false;
-      if (operation_->status() != Status::ok) return Status::busy;
-      raised_below_ = state_.taken_below(*operation_);
+      if (call_.status() != Status::ok) return Status::busy;
+      raised_below_ = call_.result().below;
     }
     if (raised_below_ >= position_) {
       raised_at_.pop_back();
@@ -182,14 +179,11 @@ Status Rescue::copy() {
       continue;
     }
     is_under_way_ = true;
-    state_.begin_at(*operation_,
-                    {.kind = Kind::raise_copy,
-                     .to = raised_at_.back(),
-                     .first = raised_at_.back(),
-                     .lock_word = lock_word::make(state_.fabric.rank(), ++state_.serial),
-                     .version = version_,
-                     .position = raised_below_},
-                    std::string_view(), {});
+    call_ = {state_.progress, state_.raise_version({.to = raised_at_.back(),
+                                                    .first = raised_at_.back(),
+                                                    .position = raised_below_,
+                                                    .lock_word = state_.next_lock_word(),
+                                                    .version = version_})};
   }
   return Status::ok;
 }

@@ -2,15 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include <dunlin/remote.hpp>
-#include <dunlin/store/operation.hpp>
 
 #include "store/chain_move.hpp"
+#include "store/change.hpp"
 #include "store/raises.hpp"
-#include "store/work.hpp"
 
 /// What a home that moves its keys does after a death, with two copies: keys whose first home has
 /// died, and whose second copies were still here, go to the home that takes over. It serves none of
@@ -64,7 +62,7 @@ class Rescue {
   std::uint64_t version_ = 0;  // of the chain at hand
   std::vector<Rank> raised_at_;
   std::uint64_t raised_from_ = 0, raised_below_ = 0;
-  std::unique_ptr<StoreOperation> operation_;
+  remote::Call<ChainResult> call_;
   bool is_under_way_ = false;
   Raises raises_;
 };

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <span>
 
+#include "store/held_chain.hpp"
 #include "store/state.hpp"
 
 /// A member that wants room waits without a lock: its pool asks the home; of a store with eviction,
 /// the member asks by a message.
 namespace dunlin::store {
 
+using remote::NextPoll;
+using remote::Protocol;
 using remote::Status;
 
 namespace {
@@ -75,82 +78,52 @@ Status State::ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
   return now - since_ns > options.wait_for_room_ns ? Status::no_room : Status::ok;
 }
 
-/// Not yet there, or never. Calls that hold locks of others wait with them: for a second at most.
-bool State::without_block(StoreOperation& op, bool is_large, std::uint32_t size_class) noexcept {
-  const Work& work = *op.work_;
-  if (work.out_of_room && room == nullptr) return leave(op, status_without(is_large, size_class));
-  if (work.out_of_room) return wait_for_room(op, is_large, size_class);
-  const remote::SlabPool& pool = is_large ? *large : *small;
-  const bool may_unlock = !is_copy(work.kind) && !work.lock_is_held;
-  return may_unlock && pool.asks(work.home) ? wait_for_room(op, is_large, size_class) : false;
+Status State::status_without(const MissingBlock& missing) noexcept {
+  const bool is_header = !missing.is_large && missing.size_class == kIndirectClass;
+  return is_header ? Status::full : Status::no_room;
 }
 
-Status State::status_without(bool is_large, std::uint32_t size_class) noexcept {
-  return !is_large && size_class == kIndirectClass ? Status::full : Status::no_room;
-}
-
-/// STO-V4. The lock is given back first; the blocks that there were stay.
-bool State::wait_for_room(StoreOperation& op, bool is_large, std::uint32_t size_class) noexcept {
-  Work& work = *op.work_;
-  work.room_is_large = is_large;
-  work.room_class = size_class;
-  work.waits_for_room = true;
-  op.changed_ = false;
-  build_unlock(work, false);
-  return commit(op);
-}
-
-/// The block of the size that was missing; then the change begins anew.
-bool State::await_room(StoreOperation& op) noexcept {
-  Work& work = *op.work_;
-  if (const Status why = fault(work.home); why != Status::ok) return end(op, why);
-  remote::SlabPool& pool = work.room_is_large ? *large : *small;
-  const bool is_over = room == nullptr && pool.full_class(work.home, work.room_class);
-  const auto block = is_over ? pool.allocate_held(work.home, pool.bytes_of(work.room_class))
-                             : pool.allocate_class(work.home, work.room_class);
-  if (!block) {
-    if (is_over) return end(op, status_without(work.room_is_large, work.room_class));
-    if (room == nullptr) return false;
-    if (pool.full_class(work.home, work.room_class)) {
-      const Status why =
-          ask_for_room(work.home, work.room_is_large, work.room_class, work.room_since_ns);
-      if (why != Status::ok) return end(op, why);
+/// Waits for the block that the chain's change has missed, without a lock (STO-V4). The blocks that
+/// there were stay.
+Protocol<Status> State::await_room(Lookup& at, HeldChain& chain) {
+  const MissingBlock missing = chain.missing();
+  remote::SlabPool& pool = missing.is_large ? *large : *small;
+  Rest rest;
+  for (;;) {
+    if (const Status why = fault(at.home); why != Status::ok) co_return why;
+    const bool is_full = pool.full_class(at.home, missing.size_class);
+    const bool is_over = is_full && room == nullptr;
+    const auto block = is_over ? pool.allocate_held(at.home, pool.bytes_of(missing.size_class))
+                               : pool.allocate_class(at.home, missing.size_class);
+    if (block) {
+      chain.take_block(*block);
+      co_return Status::ok;
     }
-    begin_rest(work.rest);
-    return false;
+    if (is_over) co_return status_without(missing);
+    if (room == nullptr) {
+      co_await NextPoll();
+      continue;
+    }
+    Status why = Status::ok;
+    if (pool.full_class(at.home, missing.size_class))
+      why = ask_for_room(at.home, missing.is_large, missing.size_class, chain.room_since_ns());
+    if (why != Status::ok) co_return why;
+    co_await rest.next(fabric);
   }
-  if (work.room_class == kIndirectClass && !work.room_is_large) {
-    work.bucket_block = *block;
-    work.has_bucket_block = true;
-  } else {
-    work.entry_block = *block;
-    work.has_entry_block = true;
-    work.entry_is_large = work.room_is_large;
-  }
-  work.rest = {};
-  work.tries = 0;
-  begin_lookup(work);
-  return true;
-}
-
-void State::begin_eviction(StoreOperation& op, StoreKey key, const Location& victim) noexcept {
-  prepare(op, Kind::evict, key, {}, kNoExpiry, 0, nullptr);
-  op.work_->victim = victim;
-  op.start();
 }
 
 /// An entry counts as used if it was marked since the hand passed it. A reader marks it once for
 /// each time that the hand has passed, as far as the reader knows: most gets mark nothing.
-void State::mark(const Work& work) noexcept {
+void State::mark(const Lookup& at) noexcept {
   if (room == nullptr) return;
-  const Location location = slot_word::location_of(work.slot.word);
+  const Location location = slot_word::location_of(at.slot.word);
   remote::SlabPool& pool = pool_of(location);
-  const std::uint64_t hand = room->of_homes[work.home].hands[location.large ? 1 : 0];
+  const std::uint64_t hand = room->of_homes[at.home].hands[location.large ? 1 : 0];
   const bool passed = pool.slab_of(location.offset) < (hand & UINT32_MAX);
-  const std::uint64_t tag = work.hash + ((hand >> 32) + (passed ? 1 : 0) + 1) * kGoldenRatio;
-  std::uint64_t& known = room->marked[work.hash % Room::kMarked];
+  const std::uint64_t tag = at.hash + ((hand >> 32) + (passed ? 1 : 0) + 1) * kGoldenRatio;
+  std::uint64_t& known = room->marked[at.hash % Room::kMarked];
   if (known == tag) return;
-  const Operation mark = pool.mark({work.home, location.size_class, location.offset});
+  const Operation mark = pool.mark({at.home, location.size_class, location.offset});
   if (fabric.post(mark).refusal != Refusal::none) return;  // the next get will
   known = tag;
   ++counters.marks;

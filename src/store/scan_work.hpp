@@ -7,8 +7,8 @@
 
 #include <dunlin/store/scan.hpp>
 
+#include "store/call.hpp"
 #include "store/format.hpp"
-#include "store/work.hpp"
 
 namespace dunlin::store {
 

@@ -6,10 +6,10 @@
 
 #include <dunlin/remote.hpp>
 
+#include "store/call.hpp"
 #include "store/chain_move.hpp"
 #include "store/key_homes.hpp"
 #include "store/raises.hpp"
-#include "store/work.hpp"
 
 /// A home's part in the move of another one, with two copies: chain by chain, it makes elsewhere
 /// the second copies that it had made there, and says so in the chain (docs/store.md, STO-M10).

@@ -192,8 +192,6 @@ State::~State() {
   departure.reset();
   shedding.reset();
   arrival.reset();
-  idle_copies.clear();
-  copy_operations.clear();
   if (room != nullptr) {
     room->small = nullptr;
     room->large = nullptr;
@@ -219,6 +217,13 @@ State::~State() {
   growth.reset();
   progress.remove(*this);
 }
+
+/// Why a call that is under way can go on at that home no more; a look at a few words.
+Status HomeGate::now() const noexcept {
+  const bool is_there = !state->fabric.failed(home) && !state->homes[home].withdrawn;
+  return is_there ? Status::ok : state->fault(home);
+}
+Status HomeGate::refused() const noexcept { return state->fault(home); }
 
 Status State::fault(Rank rank) const noexcept {
   const bool is_out = !progress.members().contains(rank) &&
@@ -297,25 +302,12 @@ bool State::rests(Rest& rest) noexcept {
   return true;
 }
 
-// --- works ---------------------------------------------------------------------------------------
+// --- what callers have left behind ---------------------------------------------------------------
 
-std::unique_ptr<Work> State::take_work() {
-  if (spare.empty()) return std::make_unique<Work>();
-  std::unique_ptr<Work> work = std::move(spare.back());
-  spare.pop_back();
-  return work;
-}
-
-void State::give_back(std::unique_ptr<Work> work) noexcept {
-  if (work == nullptr) return;
-  work->updater = nullptr;
-  spare.push_back(std::move(work));
-}
-
-void State::release_record(Work& work) noexcept {
-  if (work.redo_record == Work::kNoRecord) return;
-  homes[work.home].records &= ~(1U << work.redo_record);
-  work.redo_record = Work::kNoRecord;
+void State::release_record(ChainBatch& batch) noexcept {
+  if (batch.redo_record == ChainBatch::kNoRecord) return;
+  homes[batch.home].records &= ~(1U << batch.redo_record);
+  batch.redo_record = ChainBatch::kNoRecord;
 }
 
 /// Posts what callers have left behind; returns how much.
@@ -326,23 +318,30 @@ std::size_t State::finish() {
            (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
   };
   for (std::size_t i = 0; i < unfinished.size();) {
-    Work& work = *unfinished[i];
-    const Posted posted = fabric.post(std::span(work.batch).first(work.steps).subspan(work.posted));
-    work.posted += posted.accepted;
+    ChainBatch& batch = *unfinished[i];
+    const Posted posted = fabric.post(batch.rest());
+    batch.posted += posted.accepted;
     done += posted.accepted;
-    const bool given_up = !posted.all() && refused(work.home, posted.refusal);
-    if (given_up) fabric.abandon(work.done);
-    if (!given_up && !(posted.all() && work.done.finished())) {
+    const bool given_up = !posted.all() && refused(batch.home, posted.refusal);
+    if (given_up) fabric.abandon(batch.done);
+    if (!given_up && !(posted.all() && batch.done.finished())) {
       ++i;
       continue;
     }
-    release_record(work);
-    give_back(std::move(unfinished[i]));
+    release_record(batch);
+    batch.done.reset();
+    batch.steps = batch.posted = 0;
+    spare_batches.give_back(std::move(unfinished[i]));
     unfinished[i] = std::move(unfinished.back());
     unfinished.pop_back();
   }
   while (!mends.empty()) {
     const Mend& mend = mends.front();
+    // A chain is not unlocked before a batch that changes it is placed.
+    const bool is_early = std::ranges::any_of(unfinished, [&](const auto& batch) {
+      return batch->home == mend.home && batch->posted < batch->steps;
+    });
+    if (is_early) break;
     const Refusal refusal = fabric
                                 .post(compare_swap(mend.home, region_of(mend.lock),
                                                    mend.lock.offset, mend.word, 0, nullptr))

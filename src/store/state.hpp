@@ -17,18 +17,20 @@
 
 #include "store/arrival.hpp"
 #include "store/cache.hpp"
+#include "store/call.hpp"
+#include "store/change.hpp"
 #include "store/copies.hpp"
 #include "store/counters.hpp"
 #include "store/departure.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
+#include "store/held_chain.hpp"
 #include "store/index_shape.hpp"
 #include "store/key_homes.hpp"
 #include "store/reaper.hpp"
 #include "store/scan_work.hpp"
 #include "store/shedding.hpp"
 #include "store/transaction.hpp"
-#include "store/work.hpp"
 
 namespace dunlin::store {
 
@@ -39,6 +41,17 @@ namespace dunlin::store {
 
 struct Room;
 
+/// Says when an operation may be posted to a home, and counts the batches of a call.
+struct HomeGate {
+  const State* state;
+  Rank home;
+  std::uint32_t* round_trips;
+  [[nodiscard]] remote::Status now() const noexcept;
+  [[nodiscard]] remote::Status refused() const noexcept;
+  void posted() const noexcept { ++*round_trips; }
+  void taken() const noexcept {}
+};
+
 /// So long a call that moves or seeks keys waits for members that are not connected.
 inline constexpr std::uint64_t kConnectNs = 1'000'000'000;
 
@@ -46,61 +59,79 @@ struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
   ~State() override;
 
-  // --- operations: operation.cpp, lookup.cpp, change.cpp -----------------------------------------
-  void begin(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
-             std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
-  /// The same without the start.
-  void prepare(StoreOperation& op, Kind kind, StoreKey key, std::span<const std::byte> value,
-               std::uint64_t ttl_ns, std::uint64_t expected_version, StoreUpdater updater) noexcept;
-  void advance(StoreOperation& op) noexcept;
-  void clean_up(StoreOperation& op) noexcept;
-  /// One step; whether the next can follow at once.
-  [[nodiscard]] bool step(StoreOperation& op) noexcept;
-  bool end(StoreOperation& op, remote::Status status) noexcept;
-  [[nodiscard]] bool post(StoreOperation& op, Rank home, std::span<const Operation> batch,
-                          Stage next) noexcept;
-  [[nodiscard]] bool attach(StoreOperation& op) noexcept;
-  [[nodiscard]] bool count(StoreOperation& op) noexcept;
-  [[nodiscard]] bool counted(StoreOperation& op) noexcept;
+  // --- calls on one key: lookup.cpp --------------------------------------------------------------
+  [[nodiscard]] StoreOperation begin_get(StoreKey key);
+  [[nodiscard]] StoreOperation begin_get_of_batch(StoreKey key);
+  [[nodiscard]] StoreOperation begin_read(StoreKey key, SeenChain& seen);
+  [[nodiscard]] remote::Protocol<CallResult> get(Lookup at);
+  [[nodiscard]] remote::Protocol<CallResult> get_of_batch(Lookup at);
+  [[nodiscard]] remote::Protocol<CallResult> read_chain(StoreKey key, SeenChain& seen);
+  [[nodiscard]] CallResult got(Lookup& at) noexcept;
+  void note_again(Lookup& at) noexcept;
 
-  void begin_get_of_batch(StoreOperation& op, StoreKey key) noexcept;
-  [[nodiscard]] bool pauses(const Work& work) noexcept;
+  [[nodiscard]] remote::Status owner_of(std::uint64_t hash, Rank& owner) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> find_owner(Lookup& at);
+  [[nodiscard]] remote::Protocol<remote::Status> find_index(Rank home);
+  [[nodiscard]] remote::Protocol<remote::Status> outlive(std::uint64_t hash, Rank home);
 
-  // lookup.cpp
-  void begin_lookup(Work& work) noexcept;
-  [[nodiscard]] bool read_bucket(StoreOperation& op) noexcept;
-  [[nodiscard]] bool bucket_read(StoreOperation& op) noexcept;
-  [[nodiscard]] bool next_bucket(StoreOperation& op) noexcept;
-  [[nodiscard]] bool next_candidate(StoreOperation& op) noexcept;
-  [[nodiscard]] bool read_entry(StoreOperation& op) noexcept;
-  [[nodiscard]] bool entry_read(StoreOperation& op) noexcept;
-  [[nodiscard]] bool look_again(StoreOperation& op) noexcept;
-  [[nodiscard]] bool is_found(StoreOperation& op) noexcept;
-  [[nodiscard]] bool is_absent(StoreOperation& op) noexcept;
-  [[nodiscard]] bool check_absence(StoreOperation& op) noexcept;
-  [[nodiscard]] bool absence_checked(StoreOperation& op) noexcept;
-  [[nodiscard]] bool has_left(const Work& work, std::uint64_t depth) const noexcept;
-  [[nodiscard]] bool go_to(StoreOperation& op, std::uint64_t depth) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> find(Lookup& at);
+  [[nodiscard]] remote::Protocol<remote::Status> find_cached(Lookup& at, std::uint64_t word);
+  [[nodiscard]] remote::Protocol<remote::Status> check_absence(Lookup& at);
+  [[nodiscard]] remote::Batch<2, HomeGate> reading_bucket(Lookup& at, const Place& bucket,
+                                                          std::size_t bytes) noexcept;
+  [[nodiscard]] remote::Batch<2, HomeGate> reading_entry(Lookup& at) noexcept;
+  [[nodiscard]] remote::Status take_header(Lookup& at) noexcept;
+  [[nodiscard]] bool has_left(const Lookup& at) const noexcept;
+  [[nodiscard]] remote::Status follow(Lookup& at) noexcept;
+  [[nodiscard]] static bool leads_to_entry(std::uint64_t word) noexcept;
+  [[nodiscard]] bool may_wait_for_lines() const noexcept;
+  [[nodiscard]] bool waits_for_header(const Lookup& at) noexcept;
+  [[nodiscard]] bool waits_for_lines(const Lookup& at) noexcept;
+  [[nodiscard]] HomeGate gate(Lookup& at) const noexcept {
+    return {this, at.home, &at.result.round_trips};
+  }
+  [[nodiscard]] HeldMemory take_memory();
 
-  // change.cpp
-  [[nodiscard]] bool lock(StoreOperation& op) noexcept;
-  [[nodiscard]] bool locked(StoreOperation& op) noexcept;
-  [[nodiscard]] bool decide(StoreOperation& op) noexcept;
-  [[nodiscard]] bool change(StoreOperation& op, std::span<const std::byte> value) noexcept;
-  [[nodiscard]] std::optional<remote::SlabBlock> block_for(Work& work, remote::SlabPool& pool,
-                                                           std::uint32_t size_class) noexcept;
-  [[nodiscard]] bool find_room(StoreOperation& op) noexcept;
-  bool leave(StoreOperation& op, remote::Status status) noexcept;
-  void build_erase(Work& work) noexcept;
-  void build_in_place(Work& work) noexcept;
-  void build_out_of_place(Work& work) noexcept;
-  void build_unlock(Work& work, bool changed) noexcept;
-  void fill_head(Work& work, std::uint64_t incarnation, const Location& location) noexcept;
-  void cancel_blocks(Work& work) noexcept;
-  /// At the second home first, if there is one.
-  [[nodiscard]] bool replicate(StoreOperation& op) noexcept;
-  [[nodiscard]] bool commit(StoreOperation& op) noexcept;
-  [[nodiscard]] bool committed(StoreOperation& op) noexcept;
+  // --- changes of one chain: change.cpp ----------------------------------------------------------
+  [[nodiscard]] StoreOperation begin_change(Change one, StoreKey key,
+                                            std::span<const std::byte> value);
+  [[nodiscard]] remote::Protocol<CallResult> change(Change one, StoreKey key,
+                                                    std::span<const std::byte> value);
+  [[nodiscard]] remote::Protocol<remote::Status> change_chain(Change& one, Lookup& at,
+                                                              HeldChain& chain);
+  [[nodiscard]] remote::Protocol<remote::Status> lock(Lookup& at, HeldChain& chain,
+                                                      std::uint64_t word, Patience patience = {});
+  [[nodiscard]] remote::Protocol<remote::Status> unlock(Lookup& at, HeldChain& chain,
+                                                        remote::Status end);
+  [[nodiscard]] static Deed decide(Change& one, const Lookup& at,
+                                   std::span<const std::byte>& value);
+  void write_entry(const Change& one, Lookup& at, ChainBatch& batch,
+                   std::span<const std::byte> value, std::uint64_t version) noexcept;
+  [[nodiscard]] static bool fits_in_place(const Lookup& at, std::size_t bytes) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> find_blocks(Lookup& at, HeldChain& chain,
+                                                             std::size_t bytes);
+  [[nodiscard]] remote::Protocol<remote::Status> replicate(Deed deed, Lookup& at, HeldChain& chain,
+                                                           std::uint64_t version);
+  [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
+  [[nodiscard]] remote::Protocol<ChainResult> drop_stray(
+      ChainCall call, const std::function<bool(std::uint64_t hash)>& is_stray);
+  [[nodiscard]] remote::Protocol<ChainResult> take_chain(ChainCall call);
+  [[nodiscard]] remote::Protocol<ChainResult> raise_version(ChainCall call);
+  [[nodiscard]] remote::Protocol<remote::Status> read_header(Lookup& at);
+  [[nodiscard]] std::uint64_t end_of_chain(const Lookup& at) const noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> hold(TransactionWrite& write, std::uint64_t word,
+                                                      bool is_lent);
+  [[nodiscard]] std::uint64_t next_lock_word() noexcept {
+    return lock_word::make(fabric.rank(), ++serial);
+  }
+
+  // --- other calls: operation.cpp ----------------------------------------------------------------
+  [[nodiscard]] StoreOperation begin_count();
+  [[nodiscard]] StoreOperation begin_leave();
+  [[nodiscard]] StoreOperation begin_take();
+  [[nodiscard]] remote::Protocol<CallResult> count_keys();
+  [[nodiscard]] remote::Protocol<CallResult> await_leave();
+  [[nodiscard]] remote::Protocol<CallResult> await_keys();
 
   // --- the homes of a key: copy_homes.cpp --------------------------------------------------------
   [[nodiscard]] bool has_copies() const noexcept { return options.copies > 1; }
@@ -132,15 +163,11 @@ struct State final : remote::Part {
   /// Of a home that holds keys of another: whether all members know that.
   [[nodiscard]] bool is_open(Rank rank) const noexcept;
   // --- second copies: copies.cpp -----------------------------------------------------------------
-  [[nodiscard]] bool begin_copy(StoreOperation& op) noexcept;
-  [[nodiscard]] bool copy_ended(StoreOperation& op) noexcept;
-  void drop_copy(Work& work) noexcept;
   /// Of a call that finds its home gone: whether its keys have, or will have, another one.
   [[nodiscard]] bool is_lost(Rank home, std::uint64_t position) const noexcept;
   [[nodiscard]] bool has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept;
   /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
   [[nodiscard]] remote::Status know_home(Rank home, std::uint64_t position, Rank at) noexcept;
-  [[nodiscard]] bool fail_over(StoreOperation& op) noexcept;
 
   // --- homes that leave or give keys: placement.cpp ----------------------------------------------
   /// Where the keys of `home` with that position are, as far as this process knows.
@@ -173,7 +200,6 @@ struct State final : remote::Part {
   void learn_move(Rank home, std::uint64_t below, Rank to) noexcept;
   [[nodiscard]] bool learn_departure(Rank home, std::uint64_t position,
                                      std::uint64_t depth) noexcept;
-  [[nodiscard]] bool follow(StoreOperation& op, std::uint64_t depth) noexcept;
   void look_at_homes() noexcept;
   /// What a home that has left has written here.
   std::size_t take_told() noexcept;
@@ -188,18 +214,8 @@ struct State final : remote::Part {
   /// Of a chain of the own part, under its lock: takes away the entries of which that is true.
   Dropped drop_entries(std::byte* main, std::optional<std::uint64_t> new_depth,
                        const std::function<bool(std::uint64_t hash)>& goes);
-  void begin_leave(StoreOperation& op) noexcept;
-  void begin_take(StoreOperation& op) noexcept;
-  [[nodiscard]] bool leaving(StoreOperation& op) noexcept;
-  void begin_at(StoreOperation& op, const ChainCall& call, StoreKey key,
-                std::span<const std::byte> value) noexcept;
-  /// Of a call that is about to be given up: it does not keep the lock.
-  static void forget_lock(StoreOperation& op) noexcept;
-  [[nodiscard]] std::uint64_t taken_below(const StoreOperation& op) const noexcept;
   [[nodiscard]] bool has_moved_keys(const TransactionWork& work) const noexcept;
   [[nodiscard]] bool has_other_homes(const TransactionWork& work) const noexcept;
-  /// As before the first step.
-  void rewind(StoreOperation& op) noexcept;
 
   // --- room: room.cpp ------------------------------------------------------------------------
   void open_room();
@@ -207,15 +223,9 @@ struct State final : remote::Part {
   /// `ok`: it may still come; `no_room`: the call has waited for too long since it asked first.
   [[nodiscard]] remote::Status ask_for_room(Rank rank, bool is_large, std::uint32_t size_class,
                                             std::uint64_t& since_ns) noexcept;
-  [[nodiscard]] bool without_block(StoreOperation& op, bool is_large,
-                                   std::uint32_t size_class) noexcept;
-  [[nodiscard]] static remote::Status status_without(bool is_large,
-                                                     std::uint32_t size_class) noexcept;
-  [[nodiscard]] bool wait_for_room(StoreOperation& op, bool is_large,
-                                   std::uint32_t size_class) noexcept;
-  [[nodiscard]] bool await_room(StoreOperation& op) noexcept;
-  void begin_eviction(StoreOperation& op, StoreKey key, const Location& victim) noexcept;
-  void mark(const Work& work) noexcept;
+  [[nodiscard]] static remote::Status status_without(const MissingBlock& missing) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> await_room(Lookup& at, HeldChain& chain);
+  void mark(const Lookup& at) noexcept;
   void limit_memory(std::size_t bytes) noexcept;
 
   // --- transactions: transaction.cpp, transaction_commit.cpp -------------------------------------
@@ -223,6 +233,7 @@ struct State final : remote::Part {
   void give_back(std::unique_ptr<TransactionWork> work) noexcept;
   void clear(TransactionWork& work) noexcept;
   [[nodiscard]] StoreOperation& get(TransactionWork& work, StoreKey key);
+  [[nodiscard]] CallResult own_value(TransactionWrite& write);
   [[nodiscard]] static TransactionWrite* find(TransactionWork& work, StoreKey key) noexcept;
   void add(TransactionWork& work, Kind kind, StoreKey key, std::span<const std::byte> value,
            std::uint64_t ttl_ns);
@@ -234,6 +245,7 @@ struct State final : remote::Part {
   [[nodiscard]] TransactionWrite& copy_of(TransactionWork& work, TransactionWrite& write);
   [[nodiscard]] bool take_record(TransactionWork& work) noexcept;
   [[nodiscard]] bool hold(TransactionWork& work) noexcept;
+  void begin_hold(TransactionWork& work, TransactionWrite& write, const TransactionWrite* before);
   [[nodiscard]] bool validate(TransactionWork& work) noexcept;
   [[nodiscard]] bool validated(TransactionWork& work) noexcept;
   [[nodiscard]] static bool plan(TransactionWork& work) noexcept;
@@ -297,7 +309,7 @@ struct State final : remote::Part {
 
   // --- time --------------------------------------------------------------------------------------
   void sample_clock(Rank home, std::uint64_t clock) noexcept;
-  void take_clock(Work& work) noexcept;
+  void take_clock(Lookup& at) noexcept;
   [[nodiscard]] bool wants_clock(Rank home) const noexcept;
   [[nodiscard]] std::uint64_t home_now_ns(Rank home) const noexcept;
   /// How long an entry with this expiry has to live; 0: it has expired.
@@ -364,10 +376,8 @@ struct State final : remote::Part {
   [[nodiscard]] bool scan_run_depths_read(StoreScan& scan) noexcept;
 
   // --- works -------------------------------------------------------------------------------------
-  [[nodiscard]] std::unique_ptr<Work> take_work();
-  void give_back(std::unique_ptr<Work> work) noexcept;
   std::size_t finish();
-  void release_record(Work& work) noexcept;
+  void release_record(ChainBatch& batch) noexcept;
 
   /// A look at the header and the directory of a home's index, for all calls that wait for it.
   struct IndexReading {
@@ -447,14 +457,12 @@ struct State final : remote::Part {
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
-  std::unique_ptr<Room> room;                                    // of a store with eviction
-  std::unique_ptr<Growth> growth;                                // of a home
-  std::unique_ptr<Copies> copies;                                // of a home
-  std::unique_ptr<Departure> departure;                          // of a home
-  std::unique_ptr<Shedding> shedding;                            // of a home
-  std::unique_ptr<Arrival> arrival;                              // of a home that has joined later
-  std::vector<std::unique_ptr<StoreOperation>> copy_operations;  // all of them
-  std::vector<StoreOperation*> idle_copies;
+  std::unique_ptr<Room> room;            // of a store with eviction
+  std::unique_ptr<Growth> growth;        // of a home
+  std::unique_ptr<Copies> copies;        // of a home
+  std::unique_ptr<Departure> departure;  // of a home
+  std::unique_ptr<Shedding> shedding;    // of a home
+  std::unique_ptr<Arrival> arrival;      // of a home that has joined later
   std::vector<Home> homes;
   std::string why_refused;
   bool has_changed_homes = false;  // keys have moved, or a home is gone
@@ -464,8 +472,9 @@ struct State final : remote::Part {
   LocationCache& cache;  // of this store, or of several threads' stores
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
-  std::vector<std::unique_ptr<Work>> spare;
-  std::vector<std::unique_ptr<Work>> unfinished;  // changes whose caller has given them up
+  Spares<CallMemory> spare_memory;
+  Spares<ChainBatch> spare_batches;
+  std::vector<std::unique_ptr<ChainBatch>> unfinished;  // of calls that were given up
   std::deque<Mend> mends;
   Dropped uncounted;  // the own counters still have them
   Completion counts_done;

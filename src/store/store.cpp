@@ -28,82 +28,86 @@ Store::~Store() = default;
 
 remote::Progress& Store::progress() const noexcept { return state_->progress; }
 
-// --- with an operation of the caller's -----------------------------------------------------------
+// --- calls ---------------------------------------------------------------------------------------
 
-void Store::get(StoreOperation& operation, StoreKey key) noexcept {
-  state_->begin(operation, Kind::get, key, {}, kNoExpiry, 0, nullptr);
-}
-void Store::put(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-                std::uint64_t ttl_ns) noexcept {
-  state_->begin(operation, Kind::put, key, value, ttl_ns, 0, nullptr);
-}
-void Store::insert(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-                   std::uint64_t ttl_ns) noexcept {
-  state_->begin(operation, Kind::insert, key, value, ttl_ns, 0, nullptr);
-}
-void Store::replace(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
-                    std::uint64_t ttl_ns) noexcept {
-  state_->begin(operation, Kind::replace, key, value, ttl_ns, 0, nullptr);
-}
-void Store::erase(StoreOperation& operation, StoreKey key) noexcept {
-  state_->begin(operation, Kind::erase, key, {}, kNoExpiry, 0, nullptr);
-}
-void Store::compare_and_set(StoreOperation& operation, StoreKey key, std::uint64_t version,
-                            std::span<const std::byte> value, std::uint64_t ttl_ns) noexcept {
-  state_->begin(operation, Kind::compare_and_set, key, value, ttl_ns, version, nullptr);
-}
-void Store::update(StoreOperation& operation, StoreKey key, StoreUpdater updater) noexcept {
-  state_->begin(operation, Kind::update, key, {}, kKeepExpiry, 0, std::move(updater));
-}
-void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) noexcept {
-  state_->begin(operation, Kind::expire, key, {}, ttl_ns, 0, nullptr);
-}
-
-void Store::leave(StoreOperation& operation) noexcept { state_->begin_leave(operation); }
-void Store::take_keys(StoreOperation& operation) noexcept { state_->begin_take(operation); }
-
-// --- made where it stays, as it cannot be moved --------------------------------------------------
-
-StoreOperation Store::get(StoreKey key) {
-  return {*this, [&](StoreOperation& op) { get(op, key); }};
-}
+StoreOperation Store::get(StoreKey key) { return state_->begin_get(key); }
 StoreOperation Store::put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns) {
-  return {*this, [&](StoreOperation& op) { put(op, key, value, ttl_ns); }};
+  return state_->begin_change({.kind = Kind::put, .ttl_ns = ttl_ns}, key, value);
 }
 StoreOperation Store::put(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {
   return put(key, std::as_bytes(std::span(value)), ttl_ns);
 }
 StoreOperation Store::insert(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns) {
-  return {*this, [&](StoreOperation& op) { insert(op, key, value, ttl_ns); }};
+  return state_->begin_change({.kind = Kind::insert, .ttl_ns = ttl_ns}, key, value);
 }
 StoreOperation Store::replace(StoreKey key, std::span<const std::byte> value,
                               std::uint64_t ttl_ns) {
-  return {*this, [&](StoreOperation& op) { replace(op, key, value, ttl_ns); }};
+  return state_->begin_change({.kind = Kind::replace, .ttl_ns = ttl_ns}, key, value);
 }
 StoreOperation Store::erase(StoreKey key) {
-  return {*this, [&](StoreOperation& op) { erase(op, key); }};
+  return state_->begin_change({.kind = Kind::erase}, key, {});
 }
 StoreOperation Store::compare_and_set(StoreKey key, std::uint64_t version,
                                       std::span<const std::byte> value, std::uint64_t ttl_ns) {
-  return {*this, [&](StoreOperation& op) { compare_and_set(op, key, version, value, ttl_ns); }};
+  return state_->begin_change({.kind = Kind::compare_and_set, .ttl_ns = ttl_ns, .version = version},
+                              key, value);
 }
 StoreOperation Store::update(StoreKey key, StoreUpdater updater) {
-  return {*this, [&](StoreOperation& op) { update(op, key, std::move(updater)); }};
-}
-StoreOperation Store::leave() {
-  return {*this, [&](StoreOperation& op) { leave(op); }};
-}
-StoreOperation Store::take_keys() {
-  return {*this, [&](StoreOperation& op) { take_keys(op); }};
+  return state_->begin_change(
+      {.kind = Kind::update, .ttl_ns = kKeepExpiry, .updater = std::move(updater)}, key, {});
 }
 StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
-  return {*this, [&](StoreOperation& op) { expire(op, key, ttl_ns); }};
+  return state_->begin_change({.kind = Kind::expire, .ttl_ns = ttl_ns}, key, {});
 }
-StoreOperation Store::count() {
-  return {*this, [&](StoreOperation& op) { count(op); }};
+StoreOperation Store::count() { return state_->begin_count(); }
+StoreOperation Store::leave() { return state_->begin_leave(); }
+StoreOperation Store::take_keys() { return state_->begin_take(); }
+
+// --- by an operation of the caller's -------------------------------------------------------------
+
+void Store::get(StoreOperation& operation, StoreKey key) {
+  operation.abandon();
+  operation = get(key);
 }
-void Store::count(StoreOperation& op) noexcept {
-  state_->begin(op, Kind::count, std::uint64_t{0}, {}, kNoExpiry, 0, nullptr);
+void Store::put(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+                std::uint64_t ttl_ns) {
+  operation.abandon();
+  operation = put(key, value, ttl_ns);
+}
+void Store::insert(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+                   std::uint64_t ttl_ns) {
+  operation.abandon();
+  operation = insert(key, value, ttl_ns);
+}
+void Store::replace(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
+                    std::uint64_t ttl_ns) {
+  operation.abandon();
+  operation = replace(key, value, ttl_ns);
+}
+void Store::erase(StoreOperation& operation, StoreKey key) {
+  operation.abandon();
+  operation = erase(key);
+}
+void Store::compare_and_set(StoreOperation& operation, StoreKey key, std::uint64_t version,
+                            std::span<const std::byte> value, std::uint64_t ttl_ns) {
+  operation.abandon();
+  operation = compare_and_set(key, version, value, ttl_ns);
+}
+void Store::update(StoreOperation& operation, StoreKey key, StoreUpdater updater) {
+  operation.abandon();
+  operation = update(key, std::move(updater));
+}
+void Store::expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns) {
+  operation.abandon();
+  operation = expire(key, ttl_ns);
+}
+void Store::leave(StoreOperation& operation) {
+  operation.abandon();
+  operation = leave();
+}
+void Store::take_keys(StoreOperation& operation) {
+  operation.abandon();
+  operation = take_keys();
 }
 
 // --- figures -------------------------------------------------------------------------------------
@@ -129,12 +133,14 @@ std::string Store::describe_moves() const { return state_->describe_moves(); }
 // --- batches -------------------------------------------------------------------------------------
 
 StoreOperation& StoreBatch::next() {
-  if (used_ == operations_.size()) operations_.push_back(std::make_unique<StoreOperation>(store_));
-  return *operations_[used_++];
+  if (used_ == operations_.size()) operations_.push_back(std::make_unique<StoreOperation>());
+  StoreOperation& operation = *operations_[used_++];
+  operation.abandon();
+  return operation;
 }
 StoreOperation& StoreBatch::get(StoreKey key) {
   StoreOperation& operation = next();
-  store_.state_->begin_get_of_batch(operation, key);
+  operation = store_.state_->begin_get_of_batch(key);
   return operation;
 }
 StoreOperation& StoreBatch::put(StoreKey key, std::span<const std::byte> value,

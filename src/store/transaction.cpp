@@ -83,8 +83,8 @@ void State::give_back(std::unique_ptr<TransactionWork> work) noexcept {
   if (work == nullptr) return;
   clear(*work);
   // They are of a store's state, and end before it does.
-  for (const auto& one : work->writes) one->hold.reset();
-  for (const auto& one : work->copies) one->hold.reset();
+  for (const auto& one : work->writes) one->forget_chain();
+  for (const auto& one : work->copies) one->forget_chain();
   for (const auto& one : work->reads) one->operation.reset();
   spare_transactions.push_back(std::move(work));
 }
@@ -101,28 +101,32 @@ StoreOperation& State::get(TransactionWork& work, StoreKey key) {
   TransactionRead& one = *work.reads[work.used_reads++];
   TransactionWrite* const own = find(work, key);
   one.is_own = own != nullptr;
-  // One that has never been under way has ended with `ok`.
-  if (one.operation == nullptr || one.is_own)
-    one.operation = std::make_unique<StoreOperation>(*store);
-  StoreOperation& op = *one.operation;
   if (work.used_reads > kMaxTransactionReads) work.beyond = Status::out_of_range;
-  prepare(op, Kind::read, key, {}, kNoExpiry, 0, nullptr);
-  if (!one.is_own) {
-    op.start();
-    return op;
-  }
-  if (own->puts()) {
-    Work& result = *op.work_;
-    result.in.reserve(std::max<std::size_t>(own->value_bytes, 1));
-    if (own->value_bytes > 0)
-      std::memcpy(result.in.data(), own->entry.data() + kEntryHeadBytes + own->key_bytes,
-                  own->value_bytes);
-    op.found_ = true;
-    op.value_ = result.in.data();
-    op.value_bytes_ = own->value_bytes;
-    op.ttl_ns_ = own->ttl_ns;
-  }
+  if (one.operation == nullptr) one.operation = std::make_unique<StoreOperation>();
+  StoreOperation& op = *one.operation;
+  op.abandon();
+  if (own == nullptr)
+    op = begin_read(key, one.seen);
+  else
+    op = StoreOperation(progress, own_value(*own));
   return op;
+}
+
+/// What a get sees of a key that the transaction has changed itself.
+CallResult State::own_value(TransactionWrite& write) {
+  ++counters.gets;
+  CallResult result;
+  result.memory = take_memory();
+  if (!write.puts()) return result;
+  Image& image = result.memory->entry;
+  image.reserve(std::max<std::size_t>(write.value_bytes, 1));
+  if (write.value_bytes > 0)
+    std::memcpy(image.data(), write.entry.data() + kEntryHeadBytes + write.key_bytes,
+                write.value_bytes);
+  result.found = true;
+  result.value = {image.data(), write.value_bytes};
+  result.ttl_ns = write.ttl_ns;
+  return result;
 }
 
 TransactionWrite* State::find(TransactionWork& work, StoreKey key) noexcept {
@@ -152,7 +156,6 @@ void State::add(TransactionWork& work, Kind kind, StoreKey key, std::span<const 
     if (!bytes.empty()) std::memcpy(one->key.data(), bytes.data(), bytes.size());
     one->hash = hash_of(bytes);
   }
-  if (one->hold == nullptr) one->hold = std::make_unique<StoreOperation>(*store);
   one->kind = kind;
   one->ttl_ns = ttl_ns;
   one->value_bytes = value.size();
@@ -230,6 +233,12 @@ bool State::step(TransactionWork& work) noexcept {
   return false;
 }
 
+void TransactionWrite::forget_chain() noexcept {
+  hold.abandon();
+  lock.reset();
+  at.reset();
+}
+
 void TransactionWork::begin() noexcept {
   end_status = beyond;
   stage = TransactionStage::gets;
@@ -284,7 +293,6 @@ TransactionWrite& State::copy_of(TransactionWork& work, TransactionWrite& write)
   if (work.used_copies == work.copies.size())
     work.copies.push_back(std::make_unique<TransactionWrite>());
   TransactionWrite& copy = *work.copies[work.used_copies++];
-  if (copy.hold == nullptr) copy.hold = std::make_unique<StoreOperation>(*store);
   copy.first = &write;
   copy.kind = write.kind;
   copy.hash = write.hash;
@@ -312,26 +320,32 @@ bool State::take_record(TransactionWork& work) noexcept {
   return false;
 }
 
+void State::begin_hold(TransactionWork& work, TransactionWrite& write,
+                       const TransactionWrite* before) {
+  write.begun = true;
+  Lookup& at = write.at.emplace(*this, write.first == nullptr ? Side::owner : Side::second,
+                                write.key_span());
+  write.lock.emplace(*this);
+  at.is_change = true;
+  at.home = write.home;
+  at.vacants = &write.vacants;
+  // The chain that was locked last is this one, too?
+  const bool is_lent = before != nullptr && before->home == write.home &&
+                       before->at->number == homes[write.home].shape.number_of(at.position());
+  write.hold = {progress, hold(write, work.lock_word, is_lent)};
+}
+
 /// One lock after the other; the search of a key goes on while the next lock is taken.
 bool State::hold(TransactionWork& work) noexcept {
   bool all_ended = true;
   for (std::size_t i = 0; i < work.order.size(); ++i) {
     TransactionWrite& write = *work.order[i];
-    StoreOperation& op = *write.hold;
     if (!write.begun) {
-      const Work* const before = i == 0 ? nullptr : work.order[i - 1]->hold->work_.get();
-      if (before != nullptr && !before->locked) return false;
-      write.begun = true;
-      prepare(op, write.first == nullptr ? Kind::hold : Kind::hold_copy, write.key_span(), {},
-              kNoExpiry, 0, nullptr);
-      op.work_->home = write.home;
-      op.work_->lock_word = work.lock_word;
-      // The chain that was locked last is this one, too?
-      op.work_->locked =
-          before != nullptr && before->home == write.home &&
-          before->number == homes[write.home].shape.number_of(IndexShape::position_of(write.hash));
-      op.start();
+      const TransactionWrite* const before = i == 0 ? nullptr : work.order[i - 1];
+      if (before != nullptr && !before->lock->is_held()) return false;
+      begin_hold(work, write, before);
     }
+    const remote::Call<Status>& op = write.hold;
     if (!op.finished()) {
       all_ended = false;
       continue;
@@ -341,18 +355,17 @@ bool State::hold(TransactionWork& work) noexcept {
       return has_moved_keys(work) || has_other_homes(work) ? fail(work, Status::conflict)
                                                            : begin_anew(work);
     if (op.status() != Status::ok) return fail(work, op.status());
-    if (write.kind == Kind::insert && write.first == nullptr && op.found_)
+    if (write.kind == Kind::insert && write.first == nullptr && write.at->result.found)
       return fail(work, Status::name_taken);
     if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
   }
   if (!all_ended) return false;
   if (has_other_homes(work)) return fail(work, Status::conflict);
   for (TransactionWrite* const write : work.order) {
-    const Work& held = *write->hold->work_;
+    const Lookup& at = *write->at;
     if (work.chains.empty() || work.chains.back().home != write->home ||
-        work.chains.back().main.encoded() != held.main.encoded())
-      work.chains.push_back(
-          {.home = write->home, .main = held.main, .seen_version = held.chain_version});
+        work.chains.back().main.encoded() != at.main.encoded())
+      work.chains.push_back({.home = write->home, .main = at.main, .seen_version = at.version});
     write->chain = work.chains.size() - 1;
   }
   work.stage = TransactionStage::validate;
@@ -365,23 +378,23 @@ bool State::validate(TransactionWork& work) noexcept {
     TransactionRead& one = *work.reads[work.posted];
     one.to_validate = false;
     if (one.is_own) continue;
-    const Work& read_work = *one.operation->work_;
+    const SeenChain& seen = one.seen;
     const auto held = std::find_if(work.chains.begin(), work.chains.end(), [&](const auto& chain) {
-      return chain.home == read_work.home && chain.main.encoded() == read_work.main.encoded();
+      return chain.home == seen.home && chain.main.encoded() == seen.main.encoded();
     });
     if (held != work.chains.end()) {
-      if (held->seen_version != read_work.chain_version) return fail(work, Status::conflict);
+      if (held->seen_version != seen.version) return fail(work, Status::conflict);
       continue;
     }
     const Refusal refusal =
         fabric
-            .post(read(read_work.home, region_of(read_work.main),
-                       read_work.main.offset + kVersionAt, one.words.data(), sizeof one.words)
+            .post(read(seen.home, region_of(seen.main), seen.main.offset + kVersionAt,
+                       one.words.data(), sizeof one.words)
                       .notify(work.done))
             .refusal;
     one.to_validate = refusal == Refusal::none;
     if (one.to_validate) continue;
-    if (fault(read_work.home) != Status::ok) return fail(work, fault(read_work.home));
+    if (fault(seen.home) != Status::ok) return fail(work, fault(seen.home));
     if (refusal == Refusal::queue_full || refusal == Refusal::not_connected) return false;
     return fail(work, Status::out_of_range);
   }
@@ -395,8 +408,7 @@ bool State::validated(TransactionWork& work) noexcept {
   if (work.done.failed()) return fail(work, Status::lost);
   for (std::size_t i = 0; i < work.used_reads; ++i) {
     const TransactionRead& one = *work.reads[i];
-    if (one.to_validate &&
-        (one.words[0] != one.operation->work_->chain_version || one.words[1] != 0))
+    if (one.to_validate && (one.words[0] != one.seen.version || one.words[1] != 0))
       return fail(work, Status::conflict);
   }
   work.stage = work.order.empty() ? TransactionStage::done : TransactionStage::plan;

@@ -10,8 +10,10 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store/transaction.hpp>
 
+#include "store/call.hpp"
+#include "store/change.hpp"
 #include "store/format.hpp"
-#include "store/work.hpp"
+#include "store/held_chain.hpp"
 
 /// The state and buffers of a transaction. It belongs to the store, so that a commit whose caller
 /// has given it up can be completed.
@@ -49,8 +51,11 @@ struct TransactionWrite {
   std::size_t key_bytes = 0;
   std::size_t value_bytes = 0;
   std::array<std::byte, kMaxStoreKeyBytes> key{};
-  Image entry;  // as it is to be
-  std::unique_ptr<StoreOperation> hold;
+  Image entry;                 // as it is to be
+  std::vector<Place> vacants;  // slots of the chain
+  std::optional<Lookup> at;
+  std::optional<HeldChain> lock;
+  remote::Call<remote::Status> hold;
   bool begun = false;  // hold
 
   TransactionWrite* first = nullptr;  // of a second copy: the write at the key's first home
@@ -73,6 +78,8 @@ struct TransactionWrite {
     return {key.data(), key_bytes};
   }
   [[nodiscard]] bool puts() const noexcept { return kind != Kind::erase; }
+  /// Gives the lock of the chain back, if it is held.
+  void forget_chain() noexcept;
 };
 
 /// A chain that is locked; those of one home are neighbours.
@@ -127,6 +134,7 @@ struct TransactionShare {
 
 struct TransactionRead {
   std::unique_ptr<StoreOperation> operation;
+  SeenChain seen;
   bool is_own = false;  // of a key that the transaction had changed itself
   bool to_validate = false;
   alignas(16) std::array<std::uint64_t, 2> words{};  // version, lock

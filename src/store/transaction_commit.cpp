@@ -15,14 +15,13 @@ using remote::Status;
 
 bool State::plan(TransactionWork& work) noexcept {
   for (TransactionWrite* const write : work.order) {
-    const StoreOperation& op = *write->hold;
-    const Work& held = *op.work_;
+    const Lookup& held = *write->at;
     TransactionChain& chain = work.chains[write->chain];
     write->slot = held.slot;
     chain.changes = chain.changes || write->puts() || held.present;
     if (held.present || !write->puts()) continue;
-    if (chain.vacants_taken < held.vacant_count) {
-      write->slot = held.vacants[chain.vacants_taken++];
+    if (chain.vacants_taken < write->vacants.size()) {
+      write->slot = write->vacants[chain.vacants_taken++];
       continue;
     }
     if (chain.last_bucket == SIZE_MAX || work.buckets[chain.last_bucket].used == kSlots) {
@@ -144,8 +143,8 @@ void State::build(TransactionWork& work) noexcept {
   for (TransactionChain& chain : work.chains) {
     std::uint64_t version = chain.seen_version;
     for (const TransactionWrite* const write : work.order)
-      if (&work.chains[write->chain] == &chain && write->hold->work_->present)
-        version = std::max(version, write->hold->work_->head.version);
+      if (&work.chains[write->chain] == &chain && write->at->present)
+        version = std::max(version, write->at->head.version);
     chain.next_version = version + 1;
     chain.unlock = {chain.next_version, 0};
     share_of(work, chain.home);
@@ -192,8 +191,7 @@ TransactionShare& State::share_of(TransactionWork& work, Rank home) {
 }
 
 void State::build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share) {
-  const StoreOperation& op = *write.hold;
-  const Work& held = *op.work_;
+  const Lookup& held = *write.at;
   const TransactionWrite& first = write.first == nullptr ? write : *write.first;
   std::uint64_t& expiry = write.expiry_ns = 0;
   if (write.first != nullptr) {
@@ -201,7 +199,7 @@ void State::build_entry(TransactionWork& work, TransactionWrite& write, Transact
       expiry =
           home_now_ns(write.home) + std::max<std::uint64_t>(ttl_of(first.home, first.expiry_ns), 1);
   } else if (write.ttl_ns == kKeepExpiry) {
-    expiry = op.found_ ? held.head.expiry_ns : 0;
+    expiry = held.result.found ? held.head.expiry_ns : 0;
   } else if (write.ttl_ns < kLongestTtlNs) {
     expiry = std::max<std::uint64_t>(home_now_ns(write.home) + write.ttl_ns, 1);
   }
@@ -281,7 +279,7 @@ void State::build_share(TransactionWork& work, TransactionShare& share, std::siz
 /// Of one key: what its home does when the transaction is committed, and what its record says.
 TransactionItem State::build_change(TransactionWork& work, TransactionWrite& one,
                                     TransactionShare& share) {
-  const Work& held = *one.hold->work_;
+  const Lookup& held = *one.at;
   TransactionItem item{.chain = work.chains[one.chain].main.encoded()};
   if (!one.puts()) one.new_slot = {};
   if (held.present) {
@@ -324,6 +322,8 @@ bool State::post_shares(TransactionWork& work) noexcept {
   const bool prepares = work.stage == TransactionStage::prepare;
   const bool decider_is_last = work.stage == TransactionStage::apply && has_copies();
   bool all = true;
+  if (!prepares || work.used_shares == 1)  // the batches unlock the chains
+    for (TransactionWrite* const write : work.order) write->lock->pass_on();
   for (std::size_t i = 0; i < work.used_shares; ++i) {
     TransactionShare& share = *work.shares[i];
     std::vector<Operation>& batch = prepares ? share.prepare : share.apply;

@@ -32,14 +32,8 @@ void State::undo(TransactionWork& work) noexcept {
 void State::give_locks_back(TransactionWork& work) noexcept {
   for (TransactionWrite* const write : work.order) {
     if (!write->begun) continue;
-    StoreOperation& op = *write->hold;
-    const Work& held = *op.work_;
-    if (!op.finished()) {
-      op.abandon();  // gives back what it has
-    } else if (op.status() == Status::ok && fault(held.home) == Status::ok) {
-      mends.push_back({held.home, held.main.at(kLockAt), work.lock_word});
-      look_again_soon();
-    }
+    write->hold.abandon();
+    write->lock->give_up();
   }
 }
 
@@ -121,6 +115,8 @@ void State::release_record(TransactionWork& work) noexcept {
 
 /// This process is no member any more: the homes finish the rest.
 void State::drop(TransactionWork& work) noexcept {
+  for (TransactionWrite* const write : work.order)
+    if (write->begun) write->lock->pass_on();
   fabric.abandon(work.done);
   for (std::size_t i = 0; i < work.used_shares; ++i) fabric.abandon(work.shares[i]->done);
   work.stage = TransactionStage::done;

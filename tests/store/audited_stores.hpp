@@ -73,12 +73,12 @@ class AuditedStore {
   void stop() { stopping_ = true; }
   void take_keys() {
     if (stopping_ || !store) return;
-    take_ = std::make_unique<StoreOperation>(*store);
+    take_ = std::make_unique<StoreOperation>();
     store->take_keys(*take_);
   }
   void leave(bool also_the_group) {  // once its keys have moved
     if (stopping_) return;
-    leave_ = std::make_unique<StoreOperation>(*store);
+    leave_ = std::make_unique<StoreOperation>();
     leaves_group_ = also_the_group;
     has_begun_to_leave_ = true;
     store->leave(*leave_);
@@ -296,7 +296,7 @@ struct StoreAuditor {
     if (by == count) return;
     for (std::uint32_t key = 0; key < key_count; ++key) {
       if (keys.at(key).records().size() >= KeyCalls::kMost + 4) continue;
-      StoreOperation get(*stores[by]->store);
+      StoreOperation get;
       const std::uint64_t begin = ++events;
       stores[by]->store->get(get, key_of(key));
       EXPECT_TRUE(world.run_until([&] { return get.finished(); }, 1'000'000'000))

@@ -196,7 +196,7 @@ TEST_P(CopiesOnStores, ChangesOfFewChainsAllEnd) {
     std::deque<StoreOperation> all;
     for (Rank rank = 0; rank < 3; ++rank)
       for (std::uint64_t key = 0; key < 6; ++key)
-        at(rank).put(all.emplace_back(at(rank)), key, bytes("value"));
+        at(rank).put(all.emplace_back(), key, bytes("value"));
     for (StoreOperation& one : all) EXPECT_TRUE(ended(one).changed());
   }
   EXPECT_EQ(count(1), 6U);

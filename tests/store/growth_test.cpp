@@ -232,8 +232,8 @@ TEST_P(GrowthOnStores, CallsUnderWayFindWhatIsThere) {
   for (int round = 0; round < 60; ++round) {
     std::deque<StoreOperation> gets, puts;
     for (int i = 0; i < 8; ++i) {
-      at(1).get(gets.emplace_back(at(1)), random() % kStay);
-      at(0).put(puts.emplace_back(at(0)), next++, bytes("new"));
+      at(1).get(gets.emplace_back(), random() % kStay);
+      at(0).put(puts.emplace_back(), next++, bytes("new"));
     }
     for (StoreOperation& get : gets) EXPECT_TRUE(ended(get).found());
     for (StoreOperation& put : puts) EXPECT_TRUE(ended(put).changed());
@@ -284,8 +284,7 @@ TEST(StoreGrowth, AGetUnderWayFindsItsKeyWhereverItsChainIsSplit) {
     ASSERT_LT(now_ns + 12'000, wakes_ns);
     cluster.world.run_for(wakes_ns - now_ns - 10'000 + delay_ns);
     std::deque<StoreOperation> gets;
-    for (std::uint64_t key = 0; key < kOverflow; ++key)
-      cluster[1].get(gets.emplace_back(cluster[1]), key);
+    for (std::uint64_t key = 0; key < kOverflow; ++key) cluster[1].get(gets.emplace_back(), key);
     std::uint64_t splits = 0;
     ASSERT_TRUE(cluster.until([&] {
       splits = cluster[0].counters().at("splits");

@@ -89,7 +89,7 @@ TEST(StoreJoinMishaps, AStoreThatEndsWhileItTakesKeysHoldsNobodyUp) {
     });
     members.world.attach(kLate, [&] { return own != nullptr ? own->progress.poll() : 0; });
     ASSERT_TRUE(members.world.run_until([&] { return own != nullptr; }, 1'000'000'000));
-    auto take = std::make_unique<StoreOperation>(*own->store);
+    auto take = std::make_unique<StoreOperation>();
     own->store->take_keys(*take);
     members.world.run_for(after_ns);
     take.reset();
@@ -110,7 +110,7 @@ TEST(StoreJoinMishaps, AMemberTakesOfAnotherHomeIfTheFirstOneLeaves) {
     members.fill(40);
     members.join(kLate);
     const Rank leaves = members.keys_at(0) >= members.keys_at(1) ? 0 : 1;  // that is asked first
-    auto leave = std::make_unique<StoreOperation>(members.at(leaves));
+    auto leave = std::make_unique<StoreOperation>();
     if (leave_is_first) members.at(leaves).leave(*leave);
     auto take = members.at(kLate).take_keys();
     if (!leave_is_first) members.at(leaves).leave(*leave);

@@ -109,7 +109,7 @@ class Writer {
   std::string leave() {
     if (shared_.leaver != rank_ || shared_.leave_has_ended) return {};
     if (!leave_) {
-      leave_ = std::make_unique<StoreOperation>(store_);
+      leave_ = std::make_unique<StoreOperation>();
       store_.leave(*leave_);
     }
     if (!leave_->finished()) return {};

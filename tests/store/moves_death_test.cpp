@@ -61,8 +61,7 @@ struct Moving {
       : members(index_keys),
         traffic(
             members.world, [this](Rank rank) -> Store& { return members.at(rank); },
-            Members::members(), kKeys),
-        move(members.at(Members::kMover)) {
+            Members::members(), kKeys) {
     traffic.run_for(kWarmUpNs);
   }
   void begin() { members.begin_move(move); }
@@ -237,7 +236,7 @@ void scan_while_one_dies() {
       Members members(60);
       members.fill(40);
       for (int key = 0; key < 40; key += 3) members.erase(2, test::name_of(key));
-      StoreOperation move(members.at(Members::kMover));
+      StoreOperation move;
       members.begin_move(move);
       const std::uint64_t at = members.world.now_ns() + took * i / kScans;
       members.world.at(at, [&] { members.world.crash(dies); });

@@ -35,7 +35,8 @@ struct Differing {
     for (Rank rank = 0; rank < stores.size(); ++rank) world.detach_all(rank);
     stores.clear();
   }
-  Status end_of(remote::InFlight& operation) {
+  template <class Operation>
+  Status end_of(Operation& operation) {
     EXPECT_TRUE(world.run_until([&] { return operation.finished(); }, 1'000'000'000)) << "hangs";
     return operation.status();
   }

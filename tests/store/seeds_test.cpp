@@ -38,7 +38,7 @@ void AuditedStore::settle(std::unique_ptr<Group> its_group) {
   StoreOptions options = auditor.options;
   options.contributes = rank >= auditor.founders;
   store = std::make_unique<Store>(*progress, options);
-  for (AuditedCall& call : calls_) call.operation = std::make_unique<StoreOperation>(*store);
+  for (AuditedCall& call : calls_) call.operation = std::make_unique<StoreOperation>();
 }
 
 std::size_t AuditedStore::step() {

@@ -29,7 +29,7 @@ class Traffic {
   using StoreAt = std::function<Store&(Rank)>;
   Traffic(sim::World& world, StoreAt at, const std::vector<Rank>& callers, std::size_t keys)
       : world_(world), at_(std::move(at)), keys_(keys) {
-    for (const Rank rank : callers) callers_.emplace_back(rank, at_(rank));
+    for (const Rank rank : callers) callers_.emplace_back(rank);
   }
   static std::string name_of(std::size_t key) { return "busy " + std::to_string(key); }
 
@@ -88,7 +88,7 @@ class Traffic {
     std::uint64_t version = 0;
   };
   struct Caller {
-    Caller(Rank its_rank, Store& store) : rank(its_rank), change(store), get(store) {}
+    explicit Caller(Rank its_rank) : rank(its_rank) {}
     Rank rank;
     bool is_dead = false;
     bool changes = false, reads = false;

@@ -110,8 +110,7 @@ TEST(StoreTransactionCopies, KeepATimeToLive) {
 std::vector<std::string> gets(Mortals& mortals, Rank by) {
   std::deque<StoreOperation> all;
   for (int key = 0; key < kFewKeys; ++key) {
-    all.emplace_back(mortals.at(by));
-    mortals.at(by).get(all.back(), name_of(key));
+    all.push_back(mortals.at(by).get(name_of(key)));
   }
   std::vector<std::string> values;
   for (StoreOperation& get : all) {

@@ -93,12 +93,12 @@ class UnheardMember : public testing::Test {
     for (const Node& node : nodes) text += "\n" + node.store->describe_moves();
     return text;
   }
-  Status end_of(remote::InFlight& operation) {
+  template <class Operation>
+  Status end_of(Operation&& operation) {
     EXPECT_TRUE(world->run_until([&] { return operation.finished(); }, kLongNs))
         << "hangs" << states();
     return operation.status();
   }
-  Status end_of(remote::InFlight&& operation) { return end_of(operation); }
   void put(Rank by, std::string_view key, std::string_view value) {
     EXPECT_EQ(remote::describe(end_of(at(by).put(key, value))), "done") << key;
   }

@@ -16,8 +16,8 @@ namespace dunlin {
 class Store;
 
 namespace store {
+struct CallMemory;
 struct State;
-struct Work;
 }  // namespace store
 
 /// A time to live is in nanoseconds from now on, by the clock of the member that holds the key.
@@ -49,75 +49,91 @@ struct StoreUpdate {
 /// key is absent. It must not throw, and must not call the store.
 using StoreUpdater = std::function<StoreUpdate(std::optional<std::span<const std::byte>> current)>;
 
+namespace store {
+
+/// Gives the memory of a call back to its store.
+struct GiveBack {
+  State* state = nullptr;
+  void operator()(CallMemory* memory) const noexcept;
+};
+using HeldMemory = std::unique_ptr<CallMemory, GiveBack>;
+
+/// The result of a call, and the memory in which its key and value are.
+struct CallResult {
+  remote::Status status = remote::Status::ok;
+  bool found = false;
+  bool changed = false;
+  std::uint32_t round_trips = 0;
+  std::uint32_t bucket_reads = 0;
+  std::uint32_t entry_reads = 0;
+  std::uint64_t version = 0;
+  std::uint64_t ttl_ns = kNoExpiry;
+  std::uint64_t keys = 0;
+  std::span<const std::byte> value = {};
+  HeldMemory memory = {};
+};
+
+}  // namespace store
+
 /// One call of a Store under way: poll until finished(), wait(), co_await it, or attach a callback
-/// with then(). It stays where it is made, its store outlives it, and it can be used again once it
-/// has ended. Destroyed, it is abandoned: a change has then happened as a whole, or not.
+/// with then(). It may be moved, and its store outlives it. Destroyed, it is given up: a change has
+/// then happened as a whole, or not.
 ///
 /// How it ends: `ok`, `lost` (the key's member has failed), `no_room` (its memory is full), `full`
 /// (its index is), `out_of_range` (a key or value over its limit), `refused` (the member's store
 /// has another layout), `stopped`, `timed_out`, `abandoned`.
-class StoreOperation final : public remote::InFlight {
+class StoreOperation final : public remote::Call<store::CallResult> {
  public:
-  /// Makes an operation that is not under way, for the Store's calls with an operation of the
-  /// caller's.
-  explicit StoreOperation(Store& store) noexcept;
-  ~StoreOperation() override;
+  /// Makes an operation that is not under way, and has ended with `ok`.
+  StoreOperation() = default;
 
   /// Waits until the call ends.
   StoreOperation& outcome(std::uint64_t timeout_ns = remote::kForever) {
     wait(timeout_ns);
     return *this;
   }
-  StoreOperation& await_resume() noexcept { return *this; }
 
   /// Whether the key was there when the call took effect.
-  [[nodiscard]] bool found() const noexcept { return found_; }
+  [[nodiscard]] bool found() const noexcept { return result().found; }
   /// Whether the call has changed, inserted, or erased the key.
-  [[nodiscard]] bool changed() const noexcept { return changed_; }
+  [[nodiscard]] bool changed() const noexcept { return result().changed; }
   /// The value that a get has read, or that an insert, replace, compare_and_set or update has
-  /// found. The bytes stay until the operation is used again.
-  [[nodiscard]] std::span<const std::byte> value() const noexcept { return {value_, value_bytes_}; }
+  /// found. The bytes stay as long as this object, and move with it.
+  [[nodiscard]] std::span<const std::byte> value() const noexcept { return result().value; }
   [[nodiscard]] std::string_view text() const noexcept {
-    return {reinterpret_cast<const char*>(value_), value_bytes_};
+    return {reinterpret_cast<const char*>(value().data()), value().size()};
   }
   /// The version that the key has now; 0: it is absent. Each change of a key gives it a higher one,
   /// and a key that was erased and is inserted again has a version that it never had.
-  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+  [[nodiscard]] std::uint64_t version() const noexcept { return result().version; }
   /// How long the key has to live, if it is there; kNoExpiry: forever.
-  [[nodiscard]] std::uint64_t ttl_ns() const noexcept { return ttl_ns_; }
+  [[nodiscard]] std::uint64_t ttl_ns() const noexcept { return result().ttl_ns; }
+  /// The key, once the call has ended by itself.
   [[nodiscard]] std::span<const std::byte> key() const noexcept;
   /// The result of a count: how many keys the members have.
-  [[nodiscard]] std::uint64_t keys() const noexcept { return keys_; }
-  /// How many batches it has posted so far; each is one round trip if the fabric is not full.
-  [[nodiscard]] std::uint32_t round_trips() const noexcept { return round_trips_; }
+  [[nodiscard]] std::uint64_t keys() const noexcept { return result().keys; }
+  /// How many batches it has posted; each is one round trip if the fabric is not full.
+  [[nodiscard]] std::uint32_t round_trips() const noexcept { return result().round_trips; }
   /// How many reads of buckets, and of entries, it has made.
-  [[nodiscard]] std::uint32_t bucket_reads() const noexcept { return bucket_reads_; }
-  [[nodiscard]] std::uint32_t entry_reads() const noexcept { return entry_reads_; }
+  [[nodiscard]] std::uint32_t bucket_reads() const noexcept { return result().bucket_reads; }
+  [[nodiscard]] std::uint32_t entry_reads() const noexcept { return result().entry_reads; }
+
+  /// `co_await` of an operation that is a variable gives that variable; of one that is made in the
+  /// expression, the operation itself.
+  template <class Result>
+  class AwaitingIt final : public remote::AwaitingCall {
+   public:
+    explicit AwaitingIt(StoreOperation& operation) noexcept : AwaitingCall(operation) {}
+    [[nodiscard]] Result await_resume() const noexcept {
+      return static_cast<Result&&>(static_cast<StoreOperation&>(*call_));
+    }
+  };
+  [[nodiscard]] auto operator co_await() & noexcept { return AwaitingIt<StoreOperation&>(*this); }
+  [[nodiscard]] auto operator co_await() && noexcept { return AwaitingIt<StoreOperation>(*this); }
 
  private:
-  friend class Store;
   friend struct store::State;
-
-  /// Begins the call in its constructor, because an operation stays where it is made.
-  template <class Begin>
-  StoreOperation(Store& store, const Begin& begin) : StoreOperation(store) {
-    begin(*this);
-  }
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-
-  store::State& store_;
-  std::unique_ptr<store::Work> work_;
-  bool found_ = false;
-  bool changed_ = false;
-  std::uint32_t round_trips_ = 0;
-  std::uint32_t bucket_reads_ = 0;
-  std::uint32_t entry_reads_ = 0;
-  std::uint64_t version_ = 0;
-  std::uint64_t ttl_ns_ = kNoExpiry;
-  std::uint64_t keys_ = 0;
-  const std::byte* value_ = nullptr;
-  std::size_t value_bytes_ = 0;
+  using Call::Call;
 };
 
 }  // namespace dunlin
