@@ -38,9 +38,9 @@ struct SimCastFigures {
   double bytes_per_ns = 0;  // that each member delivers
   // From commit() to the sender's own delivery: median, 99 %, 99.9 %.
   std::array<double, 3> latencies_ns{};
-  double writes_per_message = 0;  // posted by a sender, for each of its own
+  double writes_per_message = 0;      // posted by a sender, for each of its own
   double operations_per_message = 0;  // posted by all members, for each message
-  double posting_share = 0;       // of the time
+  double posting_share = 0;           // of the time
   double records_sent_at_once = 0;
   double slots_received_at_once = 0;
   double delivered_at_once = 0;

@@ -103,10 +103,10 @@ class Multicast::Participant final : public SubgroupParticipant {
   MembersHandler members_handler_;
   std::function<void()> room_handler_;
   std::optional<std::size_t> refused_bytes_;  // by prepare() or send(), and not told of room since
-  bool at_run_time_ = false;              // the subgroup came at run time
-  bool leaving_ = false;                  // this member leaves, and takes nothing more to send
-  std::uint64_t hand_over_until_ns_ = 0;  // 0: hand_over() was not called yet
-  bool handed_over_ = false;              // true also if the time was up
+  bool at_run_time_ = false;                  // the subgroup came at run time
+  bool leaving_ = false;                      // this member leaves, and takes nothing more to send
+  std::uint64_t hand_over_until_ns_ = 0;      // 0: hand_over() was not called yet
+  bool handed_over_ = false;                  // true also if the time was up
   bool delivers_no_more_ = false;
   bool has_left_ = false;
   bool without_quorum_ = false;    // no quorum of the view that has ended goes on (MC-Q2)

@@ -40,9 +40,7 @@ class WriterCore {
   [[nodiscard]] std::uint64_t next_due_ns() const noexcept;
 
   void changed(Status status) noexcept;
-  [[nodiscard]] bool wants_flush() const noexcept {
-    return pending_ != Status::none || room_came_;
-  }
+  [[nodiscard]] bool wants_flush() const noexcept { return pending_ != Status::none || room_came_; }
   void flush();
   [[nodiscard]] Status take_changes() noexcept;
   [[nodiscard]] Status changes() const noexcept { return changes_; }

@@ -1,9 +1,9 @@
-#include <dunlin/node/turn.hpp>
-
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <dunlin/node/turn.hpp>
 
 namespace dunlin::node {
 namespace {
