@@ -201,7 +201,7 @@ TEST(Counts, ThatHaveNoRoomAreNotBegunAnew) {
     const Folder folder;
     const auto fabric = join({.group = test::fresh_group(), .members = 1});
     Containers containers(*fabric);
-    const CountOptions options{.k = 5, .processes = 1, .rounds = 1};
+    const CountOptions options{.files = {}, .k = 5, .processes = 1, .rounds = 1};
     PartTimes times;
     Ranges found(folder / ".", options.k);
     KmerCounter counter(containers, options, 1'000, style, times, found);
