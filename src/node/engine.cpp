@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <utility>
 
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <dunlin/node/engine.hpp>
 
@@ -38,6 +41,12 @@ std::map<std::uint64_t, std::weak_ptr<Engine>>& all_nodes() {
   return *kNodes;
 }
 std::atomic<std::uint64_t> last_number{0};
+
+/// Lets own_barrier() include the threads of this process; false if the kernel has none.
+bool register_for_own_barriers() noexcept {
+  return syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+void own_barrier() noexcept { syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
 
 std::size_t checked_queue_bytes(const NodeOptions& options) {
   const std::size_t bytes = options.queue_bytes;
@@ -97,6 +106,7 @@ Engine::Held::Held(Engine& engine, Patience patience)
 Engine::Engine(const NodeOptions& options)
     : number_(++last_number),
       queue_(checked_queue_bytes(options)),
+      sleeper_has_barrier_(register_for_own_barriers()),
       has_executor_(static_cast<bool>(options.executor)),
       state_(std::make_unique<State>(options, found_or_join(options))) {}
 
@@ -437,7 +447,8 @@ void Engine::idle(std::uint32_t fruitless) {
 void Engine::sleep() {
   const auto poll = [this] {
     asleep_.store(true, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // NODE-6
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (sleeper_has_barrier_) own_barrier();  // NODE-6
     return poll_once() > 0 || !queue_.empty() || state_->has_callbacks() ||
            state_->group->ended() || state_->leaves.load(std::memory_order_relaxed);
   };

@@ -43,11 +43,15 @@ SendResult MulticastPart::send(std::span<const std::byte> message) {
   if (!sends_) return SendResult::not_a_sender;
   SendResult result = SendResult::no_room;
   bool is_done = false;
-  const bool has_run = engine_.run_now([&] {
-    if (!ring_.empty()) return;  // NODE-2
-    result = multicast_->send(message);
-    is_done = result != SendResult::wedged && result != SendResult::waiting_for_state;
-  });
+  bool has_run = false;
+  // A thread that polls takes messages from the ring while this one writes the next; only one that
+  // sleeps is not waited for.
+  if (engine_.is_asleep() || engine_.has_turn())
+    has_run = engine_.run_now([&] {
+      if (!ring_.empty()) return;  // NODE-2
+      result = multicast_->send(message);
+      is_done = result != SendResult::wedged && result != SendResult::waiting_for_state;
+    });
   if (is_done) {
     engine_.wake_if_asleep();
     return result;

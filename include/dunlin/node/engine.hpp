@@ -129,11 +129,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
     else
       return enqueue_in_place<Kept>(std::forward<Work>(work));
   }
-  /// Wakes the polling thread if it sleeps (NODE-6).
+  /// Wakes the polling thread if it sleeps (NODE-6). Where the kernel can have all processors of
+  /// this process pass a barrier, the thread that goes to sleep pays for it, and no call does.
   void wake_if_asleep() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (asleep_.load(std::memory_order_relaxed)) wake();
+    if (sleeper_has_barrier_)
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    else
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (is_asleep()) wake();
   }
+  [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
   /// Gives work to the executor: without one, to the polling thread, which does it without the
   /// turn.
   void execute(std::function<void()> work) noexcept;
@@ -296,6 +301,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   InTurn node_thread_{this, nullptr};
   Turn turn_;
   RecordRing queue_;
+  const bool sleeper_has_barrier_;
   std::atomic<bool> asleep_{false};
   std::atomic<bool> ended_{false};
   bool has_executor_ = false;
