@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class GroupMembers final : public remote::Membership {
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
   std::size_t poll() override;
   [[nodiscard]] Waits waits() const override { return group_.waits(); }
+  /// The order of a subgroup of that name, which comes at run time: multicasts have one.
+  [[nodiscard]] std::unique_ptr<remote::AgreedOrder> open_order(
+      remote::Progress& progress, const remote::OrderOptions& options,
+      remote::AgreedState& state) override;
 
  private:
   void look();

@@ -1,7 +1,9 @@
 #pragma once
 
 /// The one-sided toolkit that segments, containers and the store share: operations of several
-/// steps, membership, pools of remote memory, and locks. docs/remote.md is its page.
+/// steps, membership, an order of decisions, pools of remote memory, and locks. docs/remote.md is
+/// its page.
+#include <dunlin/remote/agreed_order.hpp>
 #include <dunlin/remote/call.hpp>
 #include <dunlin/remote/coroutine.hpp>
 #include <dunlin/remote/in_flight.hpp>

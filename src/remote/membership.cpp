@@ -1,6 +1,8 @@
+#include <dunlin/error.hpp>
 #include <dunlin/remote/membership.hpp>
 
 #include "assert.hpp"
+#include "remote/fixed_order.hpp"
 
 namespace dunlin::remote {
 namespace {
@@ -19,6 +21,14 @@ std::string sentence(const Fabric& fabric, Rank dead, std::string_view how) {
 
 }  // namespace
 
+std::unique_ptr<AgreedOrder> Membership::open_order(Progress& /*progress*/,
+                                                    const OrderOptions& options,
+                                                    AgreedState& /*state*/) {
+  throw Error("order '" + options.name +
+              "': these members have no order; give the views of a Group, or a fixed list of "
+              "members");
+}
+
 FixedMembers::FixedMembers(Fabric& fabric) : members_(fabric.size()) {
   for (Rank rank = 0; rank < members_; ++rank)
     if (fabric.failed(rank)) why_stopped_ = sentence(fabric, rank, fabric.failure_text(rank));
@@ -27,6 +37,12 @@ FixedMembers::FixedMembers(Fabric& fabric) : members_(fabric.size()) {
     if (event.kind == Event::Kind::peer_failed && is_ours && why_stopped_.empty())
       why_stopped_ = sentence(fabric, event.peer, event.text);
   });
+}
+
+std::unique_ptr<AgreedOrder> FixedMembers::open_order(Progress& progress,
+                                                      const OrderOptions& options,
+                                                      AgreedState& state) {
+  return std::make_unique<FixedOrder>(progress, options, state);
 }
 
 }  // namespace dunlin::remote

@@ -204,6 +204,11 @@ class Progress {
     return static_cast<std::uint32_t>(present_.size());
   }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
+  /// Opens the members' order of that name (agreed_order.hpp). Throws Error.
+  [[nodiscard]] std::unique_ptr<AgreedOrder> open_order(const OrderOptions& options,
+                                                        AgreedState& state) {
+    return members_.open_order(*this, options, state);
+  }
   [[nodiscard]] bool stopped() const noexcept { return !why_stopped().empty(); }
   /// Whether the process was stopped at the last poll().
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_ || fabric_.is_forked(); }

@@ -1,15 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/remote/agreed_order.hpp>
 
 /// The members, as all of them agree. A process takes over from a dead member (a lock, a second
 /// copy, a reserved slot) only when the membership says that the member is gone, never on its own
 /// opinion. One thread calls it, the one that polls the fabric.
 namespace dunlin::remote {
+
+class Progress;
 
 class Membership {
  public:
@@ -34,6 +38,12 @@ class Membership {
   virtual std::size_t poll() { return 0; }
   /// The events besides the fabric's that must end a sleep, so that poll() is called in time.
   [[nodiscard]] virtual Waits waits() const { return {}; }
+  /// Opens the order of that name, in which this member takes part until the order is destroyed;
+  /// Progress::open_order() calls it. The state must outlive the order, and both the last poll() in
+  /// which the order is there. Throws Error, also if these members have no order.
+  [[nodiscard]] virtual std::unique_ptr<AgreedOrder> open_order(Progress& progress,
+                                                                const OrderOptions& options,
+                                                                AgreedState& state);
 };
 
 /// All members of a fabric, for programs that stop when any of them dies. No member ever takes over
@@ -46,6 +56,9 @@ class FixedMembers final : public Membership {
   [[nodiscard]] bool contains(Rank rank) const noexcept override { return rank < members_; }
   [[nodiscard]] std::uint32_t founders() const noexcept override { return members_; }
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
+  [[nodiscard]] std::unique_ptr<AgreedOrder> open_order(Progress& progress,
+                                                        const OrderOptions& options,
+                                                        AgreedState& state) override;
 
  private:
   std::uint32_t members_;
