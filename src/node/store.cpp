@@ -308,7 +308,8 @@ class PendingScan final : public node::SharedResult<StorePiece> {
         StorePiece piece{.entries = {}, .next = scan_->cursor()};
         for (std::size_t i = 0; i < scan_->size(); ++i) {
           const StoreEntry entry = (*scan_)[i];
-          piece.entries.push_back({text_of(entry.key), text_of(entry.value), entry.version, entry.ttl_ns});
+          piece.entries.push_back(
+              {text_of(entry.key), text_of(entry.value), entry.version, entry.ttl_ns});
         }
         result = std::move(piece);
       } else {
