@@ -34,7 +34,8 @@ const std::shared_ptr<Completions>& NodeState::completions() {
   nb::object loop = running_loop();
   if (!loops_.empty() && loops_.front()->loop().is(loop)) return loops_.front();
   std::erase_if(loops_, [](const std::shared_ptr<Completions>& one) {
-    return nb::cast<bool>(one->loop().attr("is_closed")());
+    // A call that has not ended owns its list, and the node's thread must not be the last owner.
+    return one.use_count() == 1 && nb::cast<bool>(one->loop().attr("is_closed")());
   });
   for (auto& one : loops_) {
     if (!one->loop().is(loop)) continue;

@@ -110,8 +110,8 @@ def test_a_killed_member_loses_no_key_that_has_two_copies(group, start):
 
 def test_ctrl_c_ends_a_join(group, start):
     member = start("""
-        tell("joining")
         try:
+            tell("joining")
             dunlin.join(sys.argv[1], 2, timeout=600)
         except KeyboardInterrupt:
             tell("interrupted")
