@@ -29,9 +29,21 @@ struct PySegment {
   SegmentsHandle handle;
   Key key;
 };
+template <class K, class V>
+struct PyMap {
+  std::shared_ptr<NodeState> state;
+  MapHandle<K, V> handle;
+  std::string name;
+};
+struct PyQueue {
+  std::shared_ptr<NodeState> state;
+  QueueHandle<std::string> handle;
+  std::string name;
+};
 
 void bind_node(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_segments(nb::module_& module);
+void bind_containers(nb::module_& module);
 
 }  // namespace dunlin::python

@@ -15,5 +15,6 @@ NB_MODULE(_core, module) {
   bind_node(module);
   bind_store(module);
   bind_segments(module);
+  bind_containers(module);
   module.attr("__version__") = nanobind::str(dunlin::version().data(), dunlin::version().size());
 }
