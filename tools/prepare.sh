@@ -22,6 +22,7 @@ suites_packages=(tcl ca-certificates "${redis_packages[@]}" pytest@pypi)
 bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
 # Of `dunlin gateway`, and applications of DDS that it is tested with.
 gateway_packages=(cyclonedds-dev cyclonedds-tools libfastrtps-dev "${pypi_packages[@]}" cyclonedds@pypi)
+python_packages=(python3-dev "${pypi_packages[@]}" nanobind@pypi) # the Python package, and its tests
 count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
@@ -53,6 +54,7 @@ is_installed_from_pypi() { # NAME
   case $1 in
     mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
     cyclonedds) compgen -G "build/venv/lib/python3*/site-packages/cyclonedds/__init__.py" >/dev/null ;;
+    nanobind) [[ -e build/venv/bin/hypothesis ]] && compgen -G "build/venv/lib/python3*/site-packages/nanobind/__init__.py" >/dev/null ;;
     redis) compgen -G "build/venv/lib/python3*/site-packages/async_timeout/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
     *) [[ -e build/venv/bin/$1 ]] ;;
@@ -116,7 +118,7 @@ install_from_pypi() { # NAME
       install_packages clang-tidy
       return
     fi
-    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds || $1 == pytest ]]; then # a few tests ask for it
+    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds || $1 == pytest || $1 == nanobind ]]; then # a few tests ask for it
       echo "Without $(pinned "$1") from PyPI: the tests that need it are skipped."
       return
     fi

@@ -125,6 +125,9 @@ class Node {
     return Replicated<T, Commands...>(engine_, name);
   }
 
+  /// For handles of the program's own, and of bindings: their objects are a node::Part.
+  [[nodiscard]] const std::shared_ptr<node::Engine>& engine() const noexcept { return engine_; }
+
   /// Calls a function with the node's Group and Progress while no other thread uses them, for what
   /// the handles do not have. The function neither waits nor polls.
   template <class Work>

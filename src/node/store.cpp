@@ -157,6 +157,82 @@ Future<std::uint64_t> StoreHandle::count() {
       [](const store::CallResult& counted) { return counted.keys; });
 }
 
+// --- scans ---------------------------------------------------------------------------------------
+
+namespace {
+
+[[nodiscard]] std::string text_of(Bytes some) {
+  return {reinterpret_cast<const char*>(some.data()), some.size()};
+}
+
+class PendingScan final : public node::SharedResult<StorePiece> {
+ public:
+  explicit PendingScan(Engine& engine) : node::SharedResult<StorePiece>(engine, false) {}
+  using node::SharedCall::enter_queue;
+
+  /// With the turn.
+  template <class StorePart>
+  void begin(StorePart& part, StoreCursor from, ScanOptions options) noexcept {
+    if (!leave_queue()) return;
+    if (!engine().is_running()) return fail(engine().why_stopped());
+    link();
+    try {
+      who_ = &part.who;
+      scan_.emplace(part.store(), options);
+      scan_->step(from);
+      scan_->then([this] { take(); });
+    } catch (const std::exception& error) {
+      fail({Status::no_memory, error.what()});
+    }
+  }
+  void fail(Failure failure) noexcept override {
+    scan_.reset();
+    result = std::move(failure);
+    end();
+  }
+
+ private:
+  void take() noexcept {
+    try {
+      if (scan_->status() == Status::ok) {
+        StorePiece piece{.entries = {}, .next = scan_->cursor()};
+        for (std::size_t i = 0; i < scan_->size(); ++i) {
+          const StoreEntry entry = (*scan_)[i];
+          piece.entries.push_back(
+              {text_of(entry.key), text_of(entry.value), entry.version, entry.ttl_ns});
+        }
+        result = std::move(piece);
+      } else {
+        result = node::failure_of(*who_, "scan", scan_->status(), "store");
+      }
+    } catch (const std::exception& error) {
+      result = Failure{Status::no_memory, error.what()};
+    }
+    end();
+  }
+  const std::string* who_ = nullptr;
+  std::optional<StoreScan> scan_;
+};
+
+}  // namespace
+
+Future<StorePiece> StoreHandle::scan(StoreCursor from, ScanOptions options) {
+  auto* const pending = new PendingScan(*engine_);
+  const auto begin_it = [pending, part = part_.get(), from, options]() noexcept {
+    pending->begin(*part, from, options);
+  };
+  if (engine_->run_now(begin_it)) {
+    engine_->wake_if_asleep();
+    return Future<StorePiece>(pending);
+  }
+  pending->enter_queue();
+  const auto claim = engine_->enqueue(begin_it);
+  if (claim == RecordRing::Claim::ok) return Future<StorePiece>(pending);
+  pending->release();  // as the call, which is none
+  pending->release();  // as the future, which is none
+  return Future<StorePiece>(engine_->refused(claim, "scan"));
+}
+
 // --- transactions --------------------------------------------------------------------------------
 
 namespace {

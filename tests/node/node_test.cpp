@@ -21,6 +21,15 @@ TEST(Node, OneMemberUsesAllHandles) {
   EXPECT_EQ(store.get("other").get(), std::nullopt);
   EXPECT_EQ(store.count().get(), 1U);
 
+  std::map<std::string, std::string> seen;
+  StoreCursor cursor = 0;
+  do {
+    const StorePiece piece = store.scan(cursor).get();
+    for (const StorePiece::Entry& entry : piece.entries) seen.emplace(entry.key, entry.value);
+    cursor = piece.next;
+  } while (cursor != 0);
+  EXPECT_EQ(seen, (std::map<std::string, std::string>{{"key", "value"}}));
+
   auto map = node.map<std::uint64_t, double>("prices", {.slots = 100});
   EXPECT_TRUE(map.insert(7, 1.5).get());
   EXPECT_FALSE(map.insert(7, 2.5).get());

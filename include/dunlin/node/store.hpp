@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <dunlin/node/engine.hpp>
 #include <dunlin/store.hpp>
@@ -33,6 +34,18 @@ struct StoreChange {
   bool changed = false;
   std::uint64_t version = 0;  // that the key has now; 0: it is absent
   explicit operator bool() const noexcept { return changed; }
+};
+
+/// A piece of a scan over the keys of all members.
+struct StorePiece {
+  struct Entry {
+    std::string key;
+    std::string value;  // if the scan reads values
+    std::uint64_t version = 0;
+    std::uint64_t ttl_ns = kNoExpiry;
+  };
+  std::vector<Entry> entries;
+  StoreCursor next = 0;  // where the next piece begins; 0: this was the last one
 };
 
 class StoreHandle {
@@ -62,6 +75,9 @@ class StoreHandle {
   Future<StoreChange> update(StoreKey key, StoreUpdater updater);
   /// How many keys all members have.
   [[nodiscard]] Future<std::uint64_t> count();
+  /// The piece of a scan that begins at the cursor; 0 begins a scan. A key that is there during the
+  /// whole scan is in one piece of it exactly once.
+  [[nodiscard]] Future<StorePiece> scan(StoreCursor from, ScanOptions options = {});
 
   /// Reads and changes several keys as one (store/transaction.hpp). The calling thread calls
   /// `function`, again after each conflict, and waits for the gets and the commit.

@@ -1,0 +1,143 @@
+"""Calls that asyncio awaits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+import dunlin
+
+
+def test_calls_are_awaited(node):
+    store = node.store("awaited")
+
+    async def main():
+        await store.aio.put("key", b"value")
+        assert await store.aio.get("key") == b"value"
+        assert await store.aio.get("other", 5) == 5
+        assert await store.aio.erase("key") and await store.aio.count() == 0
+        await store.aio.put_many({f"{i}": b"x" for i in range(1000)})
+        assert await store.aio.get_many(["1", "999", "1000"]) == [b"x", b"x", None]
+        assert len([key async for key, _ in store.aio.items()]) == 1000
+        got = await asyncio.gather(*[store.aio.get(f"{i}") for i in range(100)])
+        assert got == [b"x"] * 100
+
+    asyncio.run(main())
+
+
+def test_a_call_that_waits_lets_others_run(node):
+    queue = node.queue("awaited", capacity=16)
+
+    async def main():
+        popped = asyncio.ensure_future(queue.aio.pop())
+        steps = []
+
+        async def steps_of_another():
+            for step in range(3):
+                steps.append(step)
+                await asyncio.sleep(0)
+
+        await steps_of_another()
+        assert steps == [0, 1, 2] and not popped.done()
+        assert await queue.aio.push(b"element")
+        assert await popped == b"element"
+
+    asyncio.run(main())
+
+
+def test_many_calls_wait_at_once(node):
+    queue = node.queue("crowd", capacity=1024)
+
+    async def main():
+        pops = [asyncio.ensure_future(queue.aio.pop()) for _ in range(200)]
+        await asyncio.gather(*[queue.aio.push(b"%d" % i) for i in range(200)])
+        assert sorted(await asyncio.gather(*pops), key=int) == [b"%d" % i for i in range(200)]
+
+    asyncio.run(main())
+    assert threading.active_count() == 1  # no thread for a call
+
+
+def test_a_cancelled_call_is_given_up(node):
+    queue = node.queue("cancelled", capacity=16)
+
+    async def main():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(queue.aio.pop(), 0.01)
+        while queue.push(b"kept", timeout=0) and queue.pop(timeout=0) is None:
+            await asyncio.sleep(0)  # the call that is given up had been there first
+        await queue.aio.push(b"next")
+        assert await queue.aio.pop() == b"next"
+
+    asyncio.run(main())
+
+
+def test_failures_are_raised_where_they_are_awaited(node):
+    store = node.store("awaited")
+    segments = node.segments(pool_bytes=64 << 20)
+
+    async def main():
+        with pytest.raises(dunlin.TooLongError):
+            await store.aio.put("key", bytes(2 << 20))
+        with pytest.raises(dunlin.NotFoundError):
+            await segments.aio.find("nothing")
+
+    asyncio.run(main())
+
+
+def test_segments_are_awaited_with_their_buffers(node):
+    segments = node.segments(pool_bytes=64 << 20)
+
+    async def main():
+        values = np.arange(1 << 16)
+        segment = await segments.aio.allocate(values.nbytes)
+        await segment.aio.put(values)
+        got = np.zeros_like(values)
+        await segment.aio.get_into(got)
+        assert (got == values).all()
+        await segment.aio.release()
+
+    asyncio.run(main())
+
+
+def test_each_loop_has_its_own_calls(node):
+    queue = node.queue("loops", capacity=16)
+
+    async def exchange():
+        popped = asyncio.ensure_future(queue.aio.pop())
+        await asyncio.sleep(0)
+        await queue.aio.push(b"x")
+        return await popped
+
+    for _ in range(3):
+        assert asyncio.run(exchange()) == b"x"
+
+
+def test_calls_under_way_end_with_the_node(group):
+    async def main():
+        node = dunlin.join(group)
+        popped = asyncio.ensure_future(node.queue("empty", capacity=4).aio.pop())
+        await asyncio.sleep(0)
+        node.close()
+        with pytest.raises(dunlin.EndedError):
+            await popped
+
+    asyncio.run(main())
+
+
+def test_a_call_that_waits_needs_a_loop(node):
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        node.queue("nobody", capacity=4).aio.pop()
+
+
+def test_calls_of_a_closed_loop_may_end_later(node):
+    segments = node.segments(pool_bytes=64 << 20)
+
+    async def leave_under_way():
+        for _ in range(50):
+            segments.aio.find("nothing")  # nobody awaits it, and the loop closes
+
+    for _ in range(20):
+        asyncio.run(leave_under_way())
