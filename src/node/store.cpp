@@ -180,6 +180,7 @@ class PendingScan final : public node::SharedResult<StorePiece> {
       who_ = &part.who;
       scan_.emplace(part.store(), options);
       scan_->step(from);
+      if (scan_->finished()) return take();
       scan_->then([this] { take(); });
     } catch (const std::exception& error) {
       fail({Status::no_memory, error.what()});
@@ -208,6 +209,7 @@ class PendingScan final : public node::SharedResult<StorePiece> {
     } catch (const std::exception& error) {
       result = Failure{Status::no_memory, error.what()};
     }
+    scan_.reset();  // it ends here, as the thread that drops the future has no turn
     end();
   }
   const std::string* who_ = nullptr;
@@ -227,10 +229,10 @@ Future<StorePiece> StoreHandle::scan(StoreCursor from, ScanOptions options) {
   }
   pending->enter_queue();
   const auto claim = engine_->enqueue(begin_it);
-  if (claim == RecordRing::Claim::ok) return Future<StorePiece>(pending);
+  if (claim == node::RecordRing::Claim::ok) return Future<StorePiece>(pending);
   pending->release();  // as the call, which is none
   pending->release();  // as the future, which is none
-  return Future<StorePiece>(engine_->refused(claim, "scan"));
+  return Future<StorePiece>(engine_->number(), engine_->refused(claim, "scan"));
 }
 
 // --- transactions --------------------------------------------------------------------------------
