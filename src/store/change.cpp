@@ -142,14 +142,20 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
   for (;;) {
     at.locate(*this);
     at.is_locked = one.lock_word != 0;
+    const MappedPart* const there = mapped(at.home);
     if (at.is_locked) {
       chain.use_lock(at, one.lock_word, true);
-    } else {
+    } else if (there == nullptr || !lock_mapped(*there, at, chain)) {
       const Status locked = co_await lock(at, chain, next_lock_word(), one.patience());
       if (locked == Status::busy && !one.waits_for_lock()) co_return Status::ok;
       if (locked != Status::ok) co_return locked;
     }
-    Status status = co_await find(at);
+    Status status = Status::ok;
+    const MappedPart* const still_there = mapped(at.home);
+    if (still_there != nullptr)
+      status = find_mapped(*still_there, at);
+    else
+      status = co_await find(at);
     if (status == Status::changed || status == Status::busy) {
       status = co_await unlock(at, chain, status);
       co_return status;
@@ -182,7 +188,8 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
         chain.build_in_place(at, bytes);
         mark(at);
       } else {
-        status = co_await find_blocks(at, chain, bytes);
+        status = chain.find_blocks(bytes, !at.present && !at.has_vacant);
+        if (status != Status::ok) status = co_await find_blocks(at, chain, bytes);
         if (status == Status::under_way) continue;  // there is room now, and no lock
         if (status != Status::ok) co_return status;
         chain.build_out_of_place(at, bytes);

@@ -40,6 +40,7 @@ Operation HeldChain::take(const Lookup& at, std::uint64_t word, std::uint64_t& b
 }
 
 void HeldChain::use_lock(const Lookup& at, std::uint64_t word, bool is_lent) noexcept {
+  if (home_ != at.home) cancel_blocks();
   home_ = at.home;
   main_ = at.main;
   word_ = word;

@@ -209,12 +209,24 @@ void State::take_clock(Lookup& at) noexcept {
   if (room != nullptr) room->of_homes[at.home].hands = {clock[2], clock[3]};
 }
 
+void State::count_bucket(Lookup& at) noexcept {
+  ++at.result.bucket_reads;
+  ++counters.bucket_reads;
+}
+
+/// Before the entry of the slot at hand is read.
+void State::count_entry(Lookup& at) noexcept {
+  ++at.result.entry_reads;
+  ++counters.entry_reads;
+  at.read_bytes = at.bytes_to_read(block_bytes(slot_word::location_of(at.slot.word)));
+  at.memory().entry.reserve(at.read_bytes);
+}
+
 /// Reads a bucket; and the home's clock, if it was not read for long.
 remote::Batch<2, HomeGate> State::reading_bucket(Lookup& at, const Place& bucket,
                                                  std::size_t bytes) noexcept {
   CallMemory& memory = at.memory();
-  ++at.result.bucket_reads;
-  ++counters.bucket_reads;
+  count_bucket(at);
   std::array<Operation, 2> reads{
       read(at.home, region_of(bucket), bucket.offset, &memory.header, bytes)};
   const bool clock = wants_clock(at.home);
@@ -229,10 +241,7 @@ remote::Batch<2, HomeGate> State::reading_bucket(Lookup& at, const Place& bucket
 remote::Batch<2, HomeGate> State::reading_entry(Lookup& at) noexcept {
   CallMemory& memory = at.memory();
   const Location location = slot_word::location_of(at.slot.word);
-  ++at.result.entry_reads;
-  ++counters.entry_reads;
-  at.read_bytes = at.bytes_to_read(block_bytes(location));
-  memory.entry.reserve(at.read_bytes);
+  count_entry(at);
   std::array<Operation, 2> reads{read(at.home, pool_of(location).region(), location.offset,
                                       memory.entry.data(), at.read_bytes)};
   const bool clock = room != nullptr && at.from_cache && wants_clock(at.home);
@@ -283,6 +292,111 @@ Protocol<Status> State::find(Lookup& at) {
     if (seen % kStepsAtOnce == 0) co_await NextPoll();
   }
   co_return Status::out_of_range;
+}
+
+// --- where memory is mapped ----------------------------------------------------------------------
+
+/// Null: it is not.
+const MappedPart* State::mapped(Rank home) noexcept {
+  if (!fabric.properties().reads_are_loads) return nullptr;
+  MappedPart& there = homes[home].mapped;
+  if (there.found_in != fabric.disconnections() || there.index.empty()) {
+    there = {.index = fabric.reach(home, index.id()),
+             .small = fabric.reach(home, small->region()),
+             .large = fabric.reach(home, large->region()),
+             .found_in = fabric.disconnections()};
+    if (there.small.empty()) there.index = {};
+  }
+  return there.index.empty() ? nullptr : &there;
+}
+
+void State::look_at_clock(const MappedPart& there, Lookup& at) noexcept {
+  if (!wants_clock(at.home)) return;
+  std::array<std::uint64_t, 4>& clock = at.memory().clock;
+  memory::fetch(clock.data(), there.index.data() + kClockAt, sizeof clock);
+  take_clock(at);
+}
+
+/// As find() does.
+Status State::find_mapped(const MappedPart& there, Lookup& at) noexcept {
+  CallMemory& memory = at.memory();
+  look_at_clock(there, at);
+  Place bucket = at.main;
+  for (std::uint32_t seen = 1; seen <= kMostBuckets; ++seen) {
+    const std::span<std::byte> part = bucket.in_slabs ? there.small : there.index;
+    const std::size_t bytes = seen == 1 ? sizeof(MainHeader) : sizeof(Bucket);
+    if (bucket.offset + bytes > part.size()) return Status::out_of_range;
+    count_bucket(at);
+    ++at.result.round_trips;
+    memory::fetch(&memory.header, part.data() + bucket.offset, bytes);
+    if (seen == 1)
+      if (const Status status = take_header(at); status != Status::ok) return status;
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      const Slot& slot = memory.header.bucket.slots[i];
+      if (slot.word == 0) at.note_vacant(bucket, i);
+      if (slot.word == 0 || !at.is_candidate(slot.hash) || !leads_to_entry(slot.word)) continue;
+      at.note_slot(bucket, i);
+      const Sight sight = look_at_entry(there, at);
+      at.present = sight == Sight::key;
+      if (sight != Sight::other) return at.present ? Status::ok : Status::busy;
+    }
+    at.last_link = bucket.at(kLinkAt);
+    at.last_link.word = memory.header.bucket.link;
+    if (slot_word::type_of(at.last_link.word) != SlotType::header) return Status::ok;
+    bucket = {.in_slabs = true, .offset = slot_word::location_of(at.last_link.word).offset};
+  }
+  return Status::out_of_range;
+}
+
+Sight State::look_at_entry(const MappedPart& there, Lookup& at) noexcept {
+  const Location location = slot_word::location_of(at.slot.word);
+  const std::span<std::byte> part = location.large ? there.large : there.small;
+  Sight sight = Sight::longer;
+  while (sight == Sight::longer) {
+    count_entry(at);
+    ++at.result.round_trips;
+    if (location.offset + at.read_bytes > part.size()) return Sight::again;
+    memory::fetch(at.memory().entry.data(), part.data() + location.offset, at.read_bytes);
+    sight = at.judge();
+  }
+  return sight;
+}
+
+/// As get() does. `ok`: the key is there, or absent. Else the call goes on as a protocol.
+Status State::get_mapped(const MappedPart& there, Lookup& at) noexcept {
+  at.locate(*this);
+  if (const std::uint64_t cached = cache.find(at.hash); cached != 0) {
+    at.from_cache = true;
+    at.slot = {.word = cached};
+    at.read_bytes = 0;
+    at.present = leads_to_entry(cached) && look_at_entry(there, at) == Sight::key;
+    if (room != nullptr) look_at_clock(there, at);  // for the hand
+    if (at.present) return Status::ok;
+    note_again(at);
+    at.from_cache = false;
+  }
+  ++counters.cache_misses;
+  const Status status = find_mapped(there, at);
+  if (status != Status::ok || at.present) return status;
+  const Place place = at.main.at(kDepthAt);
+  const std::span<std::byte> part = place.in_slabs ? there.small : there.index;
+  ++at.result.round_trips;
+  at.depth = memory::load(word_at(part.data() + place.offset));  // STO-10, see check_absence()
+  if (shed_depth::is(at.depth)) at.depth = shed_depth::depth(at.depth);
+  return has_left(at) ? follow(at) : Status::ok;
+}
+
+/// Takes the lock of the chain if it is free.
+bool State::lock_mapped(const MappedPart& there, Lookup& at, HeldChain& chain) noexcept {
+  const std::span<std::byte> part = at.main.in_slabs ? there.small : there.index;
+  if (at.main.offset + sizeof(MainHeader) > part.size()) return false;
+  const std::uint64_t word = next_lock_word();
+  std::byte* const lock = part.data() + at.main.offset + kLockAt;
+  if (memory::compare_swap(lock, 0, word) != 0) return false;
+  ++at.result.round_trips;
+  chain.use_lock(at, word, false);
+  at.is_locked = true;
+  return true;
 }
 
 // --- gets ----------------------------------------------------------------------------------------
@@ -463,6 +577,11 @@ StoreOperation State::begin_get(StoreKey key) {
   ++counters.gets;
   Lookup at(*this, Side::owner, key);
   at.is_get = at.wants_value = true;
+  const bool may_begin = !at.is_too_long && !progress.was_stopped();
+  const MappedPart* const there =
+      may_begin && owner_of(at.hash, at.home) == Status::ok ? mapped(at.home) : nullptr;
+  if (there != nullptr && get_mapped(*there, at) == Status::ok)
+    return StoreOperation(progress, got(at));
   return StoreOperation(progress, get(std::move(at)));
 }
 

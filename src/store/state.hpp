@@ -41,6 +41,14 @@ namespace dunlin::store {
 
 struct Room;
 
+/// A home's memory, where it is mapped in this process (Fabric::reach).
+struct MappedPart {
+  std::span<std::byte> index;
+  std::span<std::byte> small;
+  std::span<std::byte> large;
+  std::uint64_t found_in = UINT64_MAX;  // Fabric::disconnections()
+};
+
 /// Says when an operation may be posted to a home, and counts the batches of a call.
 struct HomeGate {
   const State* state;
@@ -75,11 +83,20 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<remote::Status> outlive(std::uint64_t hash, Rank home);
 
   [[nodiscard]] remote::Protocol<remote::Status> find(Lookup& at);
+  // The same where the home's memory is mapped: plain functions.
+  [[nodiscard]] const MappedPart* mapped(Rank home) noexcept;
+  [[nodiscard]] remote::Status find_mapped(const MappedPart& there, Lookup& at) noexcept;
+  void look_at_clock(const MappedPart& there, Lookup& at) noexcept;
+  [[nodiscard]] Sight look_at_entry(const MappedPart& there, Lookup& at) noexcept;
+  [[nodiscard]] remote::Status get_mapped(const MappedPart& there, Lookup& at) noexcept;
+  [[nodiscard]] bool lock_mapped(const MappedPart& there, Lookup& at, HeldChain& chain) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_cached(Lookup& at, std::uint64_t word);
   [[nodiscard]] remote::Protocol<remote::Status> check_absence(Lookup& at);
   [[nodiscard]] remote::Batch<2, HomeGate> reading_bucket(Lookup& at, const Place& bucket,
                                                           std::size_t bytes) noexcept;
   [[nodiscard]] remote::Batch<2, HomeGate> reading_entry(Lookup& at) noexcept;
+  void count_bucket(Lookup& at) noexcept;
+  void count_entry(Lookup& at) noexcept;
   [[nodiscard]] remote::Status take_header(Lookup& at) noexcept;
   [[nodiscard]] bool has_left(const Lookup& at) const noexcept;
   [[nodiscard]] remote::Status follow(Lookup& at) noexcept;
@@ -434,7 +451,8 @@ struct State final : remote::Part {
     Rank looks_at = 0;
     bool skips = false;                // a member that was not connected
     std::uint64_t looks_since_ns = 0;  // in this generation
-    bool is_client = false;            // has no index
+    MappedPart mapped;
+    bool is_client = false;  // has no index
     bool withdrawn = false;
     bool refused = false;
   };
