@@ -1,6 +1,5 @@
 // A map that several processes have together. Three found its group; more may come, and any may go.
-// Commands: put KEY VALUE, erase KEY, peek KEY. docs/tutorial.md explains it: ./replicated_map
-// GROUP
+// Commands: put KEY VALUE, erase KEY, peek KEY (docs/tutorial.md): ./replicated_map GROUP
 #include <iostream>
 #include <map>
 #include <sstream>
