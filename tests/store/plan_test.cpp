@@ -400,10 +400,9 @@ class PlanSeed {
   }
 
   void check_end() {
-    std::uint32_t holders = 0, takers = 0;
+    std::uint32_t takers = 0;
     std::uint64_t weights = 0;
     for (const Holder& one : land_.map.members()) {
-      holders += one.weight > 0 ? 1 : 0;
       takers += one.weight > 0 && one.takes ? 1 : 0;
       weights += one.weight;
     }
