@@ -34,8 +34,9 @@ class Rendezvous {
   /// The newcomer's pending join of the group's fabric, whose members have learnt of it through
   /// connect(). Throws Error.
   [[nodiscard]] virtual std::unique_ptr<PendingEntry> enter() = 0;
-  /// Whether a process of this host is a member that came later, with a rank from `founders` on: then
-  /// the group runs, even if no founder is left. Always false between hosts, where nobody can know.
+  /// Whether a process of this host is a member that came later, with a rank from `founders` on:
+  /// then the group runs, even if no founder is left. Always false between hosts, where nobody can
+  /// know.
   [[nodiscard]] virtual bool has_later_members(std::uint32_t founders);
   /// A key for an admission: 32 bytes that no attacker can guess (on a simulated node: that are not
   /// used twice). Throws Error.
