@@ -55,7 +55,7 @@ class Planner {
     return *found;
   }
 
-  void count(const Slot& slot) {
+  void count(const PlacedSlot& slot) {
     const bool moves = slot.incoming != kNobody;
     const auto add = [&](Rank rank) {
       if (rank != kNobody && rank != slot.leaving) ++load(rank).held;
@@ -81,7 +81,7 @@ class Planner {
     touched_[decision.slot] = true;
     decisions_.push_back(decision);
   }
-  [[nodiscard]] static Decision about(Kind kind, std::uint32_t number, const Slot& slot,
+  [[nodiscard]] static Decision about(Kind kind, std::uint32_t number, const PlacedSlot& slot,
                                       Rank member) {
     return {.kind = kind,
             .member = static_cast<std::uint16_t>(member),
@@ -94,7 +94,7 @@ class Planner {
   }
   /// Whether a copy of it may be begun now.
   [[nodiscard]] bool can_give(std::uint32_t number) {
-    const Slot& slot = map_.slot(number);
+    const PlacedSlot& slot = map_.slot(number);
     return !touched_[number] && !slot.lost() && slot.settled() && slot.incoming == kNobody &&
            load(slot.owner).outgoing < limits_.most_outgoing;
   }
@@ -102,7 +102,7 @@ class Planner {
   /// The member that is farthest below its share, of those that could take the slot; of equals,
   /// each slot has an order of its own.
   [[nodiscard]] Load* best_for(std::uint32_t number, bool now) {
-    const Slot& slot = map_.slot(number);
+    const PlacedSlot& slot = map_.slot(number);
     Load* best = nullptr;
     for (Load& one : loads_) {
       if (one.drains() || !one.member.takes || slot.has_full_copy(one.member.rank)) continue;
@@ -116,7 +116,7 @@ class Planner {
   }
 
   void begin_copy(std::uint32_t number, Load& to, Load* instead_of) {
-    const Slot& slot = map_.slot(number);
+    const PlacedSlot& slot = map_.slot(number);
     Decision decision = about(Kind::add, number, slot, to.member.rank);
     ++to.incoming;
     ++load(slot.owner).outgoing;
@@ -137,7 +137,7 @@ class Planner {
   /// Copies at members that drain now, or have no room for them.
   void stop_hopeless() {
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-      const Slot& slot = map_.slot(number);
+      const PlacedSlot& slot = map_.slot(number);
       if (slot.incoming == kNobody) continue;
       Load& to = load(slot.incoming);
       if (!to.drains() && to.member.takes) continue;
@@ -147,7 +147,7 @@ class Planner {
       propose(about(Kind::stop, number, slot, kNobody));
     }
   }
-  void take_back(const Slot& slot, Load& to, Load& from) {
+  void take_back(const PlacedSlot& slot, Load& to, Load& from) {
     ++from.held;
     if (slot.leaving == slot.owner) {
       --to.owned;
@@ -159,7 +159,7 @@ class Planner {
   void renew_lost() {
     if (!map_.renews_lost()) return;
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-      const Slot& slot = map_.slot(number);
+      const PlacedSlot& slot = map_.slot(number);
       if (!slot.lost()) continue;
       Load* best = nullptr;
       for (Load& one : loads_)
@@ -222,7 +222,7 @@ class Planner {
   [[nodiscard]] bool has_one_for(const Load& giver, const Load& taker) const {
     const Rank from = giver.member.rank, to = taker.member.rank;
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-      const Slot& slot = map_.slot(number);
+      const PlacedSlot& slot = map_.slot(number);
       const bool stays = slot.has_full_copy(from) && slot.leaving != from;
       if (stays && !slot.has_full_copy(to) && slot.incoming != to) return true;
     }
@@ -241,7 +241,7 @@ class Planner {
                                                       bool owned) {
     const Rank from = giver.member.rank;
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-      const Slot& slot = map_.slot(number);
+      const PlacedSlot& slot = map_.slot(number);
       const bool fits = (owned ? slot.owner == from : slot.is_backup(from)) &&
                         !slot.has_full_copy(taker.member.rank) &&
                         slot.full_copies() == map_.copies();  // else it gets a further copy first
@@ -253,7 +253,7 @@ class Planner {
   /// Between the copies that are there: nothing is copied for it.
   void balance_owners() {
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-      const Slot& slot = map_.slot(number);
+      const PlacedSlot& slot = map_.slot(number);
       if (touched_[number] || slot.lost() || !slot.settled() || slot.incoming != kNobody) continue;
       Load& owner = load(slot.owner);
       Load* best = nullptr;
@@ -288,7 +288,7 @@ std::vector<Decision> plan(const SlotMap& map, const PlanLimits& limits) {
   return Planner(map, limits).run();
 }
 
-SlotDuty duty_of(const Slot& slot, Rank member) noexcept {
+SlotDuty duty_of(const PlacedSlot& slot, Rank member) noexcept {
   if (member == kNobody) return SlotDuty::none;
   if (slot.owner == member) return slot.settled() ? SlotDuty::serve : SlotDuty::open;
   if (slot.incoming == member) return SlotDuty::copy;
@@ -298,7 +298,7 @@ SlotDuty duty_of(const Slot& slot, Rank member) noexcept {
 MapSummary summarize(const SlotMap& map) noexcept {
   MapSummary sum{.slots = map.slots()};
   for (std::uint32_t number = 0; number < map.slots(); ++number) {
-    const Slot& slot = map.slot(number);
+    const PlacedSlot& slot = map.slot(number);
     sum.lost += slot.lost() ? 1 : 0;
     sum.lacking += !slot.lost() && slot.full_copies() < map.copies() ? 1 : 0;
     sum.moving += slot.incoming != kNobody ? 1 : 0;

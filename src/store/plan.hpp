@@ -41,7 +41,7 @@ enum class SlotDuty : std::uint8_t {
   open,   // it is the owner: it closes the former one, aligns the backups, and proposes `opened`
   copy,   // it copies the slot from its owner, and proposes `full`
 };
-[[nodiscard]] SlotDuty duty_of(const Slot& slot, Rank member) noexcept;
+[[nodiscard]] SlotDuty duty_of(const PlacedSlot& slot, Rank member) noexcept;
 
 /// How far a map is from what it should be, for people to read.
 struct MapSummary {

@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::uint32_t kMapFormat = 1;
 
-void erase_backup(Slot& slot, Rank member) noexcept {
+void erase_backup(PlacedSlot& slot, Rank member) noexcept {
   const auto end = std::remove(slot.backups.begin(), slot.backups.end(), member);
   std::fill(end, slot.backups.end(), kNobody);
 }
 
-void append_backup(Slot& slot, Rank member) noexcept {
+void append_backup(PlacedSlot& slot, Rank member) noexcept {
   const auto free = std::ranges::find(slot.backups, kNobody);
   DUNLIN_ASSERT_ALWAYS(free != slot.backups.end(), "STO-P4: a copy more than wanted has left");
   *free = member;
@@ -28,7 +28,7 @@ void append_backup(Slot& slot, Rank member) noexcept {
   return std::ranges::binary_search(members, rank, {}, &Holder::rank);
 }
 
-void write(Writer& writer, const Slot& slot) {
+void write(Writer& writer, const PlacedSlot& slot) {
   writer.u32(slot.epoch);
   for (const Rank rank :
        {slot.owner, slot.backups[0], slot.backups[1], slot.incoming, slot.leaving, slot.former})
@@ -36,8 +36,8 @@ void write(Writer& writer, const Slot& slot) {
   writer.u32(slot.aligned ? 1 : 0);
 }
 
-[[nodiscard]] Slot read_slot(Reader& reader) {
-  Slot slot{.epoch = reader.u32()};
+[[nodiscard]] PlacedSlot read_slot(Reader& reader) {
+  PlacedSlot slot{.epoch = reader.u32()};
   for (Rank* const rank : {&slot.owner, &slot.backups[0], &slot.backups[1], &slot.incoming,
                            &slot.leaving, &slot.former})
     *rank = reader.u16();
@@ -61,14 +61,14 @@ std::span<const std::byte> encode(std::span<const Decision> decisions) noexcept 
 
 // --- a slot --------------------------------------------------------------------------------------
 
-std::uint32_t Slot::full_copies() const noexcept {
+std::uint32_t PlacedSlot::full_copies() const noexcept {
   const auto others = std::ranges::find(backups, kNobody) - backups.begin();
   return static_cast<std::uint32_t>(others) + (lost() ? 0 : 1);
 }
-bool Slot::is_backup(Rank member) const noexcept {
+bool PlacedSlot::is_backup(Rank member) const noexcept {
   return member != kNobody && std::ranges::find(backups, member) != backups.end();
 }
-bool Slot::has_full_copy(Rank member) const noexcept {
+bool PlacedSlot::has_full_copy(Rank member) const noexcept {
   return member != kNobody && (member == owner || is_backup(member));
 }
 
@@ -102,7 +102,7 @@ bool SlotMap::apply(const Decision& decision) {
     return create(decision.value, decision.other, decision.flag != 0);
   if (decision.kind == Kind::enter || decision.kind == Kind::heard) return enter(decision);
   if (decision.slot >= slots()) return false;
-  Slot& slot = slots_[decision.slot];
+  PlacedSlot& slot = slots_[decision.slot];
   if (decision.epoch != slot.epoch || !change(slot, decision)) return false;
   has_changed(decision.slot);
   return true;
@@ -128,7 +128,7 @@ bool SlotMap::create(std::uint32_t slots, std::uint32_t copies, bool renews_lost
 /// order of its own, so that the copies of one member's slots are spread over all others.
 void SlotMap::assign(std::uint32_t number, std::vector<std::uint64_t>& owned,
                      std::vector<std::uint64_t>& held) {
-  Slot& slot = slots_[number];
+  PlacedSlot& slot = slots_[number];
   for (std::uint32_t copy = 0; copy < copies_; ++copy) {
     const std::vector<std::uint64_t>& counts = copy == 0 ? owned : held;
     std::size_t best = members_.size();
@@ -168,7 +168,7 @@ bool SlotMap::enter(const Decision& decision) {
   return true;
 }
 
-bool SlotMap::change(Slot& slot, const Decision& decision) const {
+bool SlotMap::change(PlacedSlot& slot, const Decision& decision) const {
   const Rank member = decision.member;
   switch (decision.kind) {
     case Kind::add:
@@ -201,7 +201,7 @@ bool SlotMap::change(Slot& slot, const Decision& decision) const {
   return false;
 }
 
-bool SlotMap::add(Slot& slot, Rank member, Rank leaving) const {
+bool SlotMap::add(PlacedSlot& slot, Rank member, Rank leaving) const {
   const bool replaces = leaving != kNobody;
   if (slot.lost() || !slot.settled() || slot.incoming != kNobody || !holds_keys(member) ||
       slot.has_full_copy(member))
@@ -213,7 +213,7 @@ bool SlotMap::add(Slot& slot, Rank member, Rank leaving) const {
 }
 
 /// STO-P4: what leaves, stays if the slot has lost another copy meanwhile.
-bool SlotMap::complete(Slot& slot) const {
+bool SlotMap::complete(PlacedSlot& slot) const {
   const Rank member = std::exchange(slot.incoming, kNobody);
   const Rank leaving = std::exchange(slot.leaving, kNobody);
   const bool leaves = leaving != kNobody && slot.full_copies() + 1 > copies_;
@@ -228,8 +228,8 @@ bool SlotMap::complete(Slot& slot) const {
 }
 
 /// Whether the slot had a member that is not there any more.
-bool SlotMap::drop_absent(Slot& slot) const {
-  const Slot before = slot;
+bool SlotMap::drop_absent(PlacedSlot& slot) const {
+  const PlacedSlot before = slot;
   const auto is_absent = [this](Rank rank) {
     return rank != kNobody && !is_present(members_, rank);
   };
@@ -266,7 +266,7 @@ void SlotMap::has_changed(std::uint32_t number) {
 }
 
 /// STO-P2.
-bool SlotMap::is_sound(const Slot& slot) const {
+bool SlotMap::is_sound(const PlacedSlot& slot) const {
   std::array<Rank, kMaxCopies + 1> holders = {slot.owner, slot.backups[0], slot.backups[1],
                                               slot.incoming};
   std::ranges::sort(holders);
@@ -309,7 +309,7 @@ std::vector<std::byte> SlotMap::save() const {
     writer.u32(one.weight);
     writer.u32(one.heard);
   }
-  for (const Slot& slot : slots_) write(writer, slot);
+  for (const PlacedSlot& slot : slots_) write(writer, slot);
   return bytes;
 }
 
@@ -338,7 +338,7 @@ bool SlotMap::load(std::span<const std::byte> state) noexcept {
   for (std::uint32_t i = 0; i < slots; ++i) map.slots_.push_back(read_slot(reader));
   const bool is_whole =
       reader.good() && reader.rest().empty() &&
-      std::ranges::all_of(map.slots_, [&](const Slot& slot) { return map.is_sound(slot); });
+      std::ranges::all_of(map.slots_, [&](const PlacedSlot& slot) { return map.is_sound(slot); });
   if (!is_whole) return false;
   map.slot_bits_ = slots == 0 ? 0 : static_cast<unsigned>(std::countr_zero(slots));
   map.changed_.assign(slots, true);

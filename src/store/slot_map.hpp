@@ -40,7 +40,7 @@ static_assert(kMaxRanks < kNobody && kMaxSlots <= kNobody, "ranks and slots have
 static_assert(std::uint64_t{kMaxWeight} * kMaxMembers * kMaxSlots * kMaxCopies < 1ULL << 62,
               "deviations from a fair share are computed in 64 bits");
 
-struct Slot {
+struct PlacedSlot {
   std::uint32_t epoch = 0;  // of the last change
   Rank owner = kNobody;     // all calls on the slot's keys go there; kNobody: the slot is lost
   /// Members with a full copy, those that become the owner first in front; kNobody behind them.
@@ -57,7 +57,7 @@ struct Slot {
   [[nodiscard]] bool is_backup(Rank member) const noexcept;
   /// As owner or backup.
   [[nodiscard]] bool has_full_copy(Rank member) const noexcept;
-  friend bool operator==(const Slot&, const Slot&) = default;
+  friend bool operator==(const PlacedSlot&, const PlacedSlot&) = default;
 };
 
 /// One change of the map, as members propose it.
@@ -114,7 +114,9 @@ class SlotMap final : public remote::AgreedState {
   [[nodiscard]] std::uint32_t slots() const noexcept {
     return static_cast<std::uint32_t>(slots_.size());
   }
-  [[nodiscard]] const Slot& slot(std::uint32_t number) const noexcept { return slots_[number]; }
+  [[nodiscard]] const PlacedSlot& slot(std::uint32_t number) const noexcept {
+    return slots_[number];
+  }
   /// The slot of a key of that hash: its highest bits.
   [[nodiscard]] std::uint32_t slot_of(std::uint64_t hash) const noexcept {
     return static_cast<std::uint32_t>(hash >> (64 - slot_bits_));
@@ -135,16 +137,16 @@ class SlotMap final : public remote::AgreedState {
   void assign(std::uint32_t number, std::vector<std::uint64_t>& owned,
               std::vector<std::uint64_t>& held);
   bool enter(const Decision& decision);
-  [[nodiscard]] bool change(Slot& slot, const Decision& decision) const;
-  [[nodiscard]] bool add(Slot& slot, Rank member, Rank leaving) const;
-  [[nodiscard]] bool complete(Slot& slot) const;
-  [[nodiscard]] bool drop_absent(Slot& slot) const;
+  [[nodiscard]] bool change(PlacedSlot& slot, const Decision& decision) const;
+  [[nodiscard]] bool add(PlacedSlot& slot, Rank member, Rank leaving) const;
+  [[nodiscard]] bool complete(PlacedSlot& slot) const;
+  [[nodiscard]] bool drop_absent(PlacedSlot& slot) const;
   [[nodiscard]] bool holds_keys(Rank rank) const noexcept;
   void has_changed(std::uint32_t number);
-  [[nodiscard]] bool is_sound(const Slot& slot) const;
+  [[nodiscard]] bool is_sound(const PlacedSlot& slot) const;
 
   std::vector<Holder> members_;
-  std::vector<Slot> slots_;
+  std::vector<PlacedSlot> slots_;
   std::vector<bool> changed_;  // by slot
   unsigned slot_bits_ = 0;
   std::uint32_t copies_ = 1;

@@ -50,7 +50,7 @@ struct Land {
   /// All of a member's own proposals.
   void act(Rank rank, std::vector<Decision>& proposals) const {
     for (std::uint32_t number = 0; number < map.slots(); ++number) {
-      const Slot& slot = map.slot(number);
+      const PlacedSlot& slot = map.slot(number);
       const SlotDuty duty = duty_of(slot, rank);
       if (duty == SlotDuty::copy || duty == SlotDuty::open)
         proposals.push_back({.kind = duty == SlotDuty::copy ? Kind::full : Kind::opened,
@@ -77,7 +77,7 @@ struct Land {
   void check_limits() const {
     std::map<Rank, std::uint32_t> in, out;
     for (std::uint32_t number = 0; number < map.slots(); ++number) {
-      const Slot& slot = map.slot(number);
+      const PlacedSlot& slot = map.slot(number);
       if (slot.incoming == kNobody) continue;
       EXPECT_LE(++in[slot.incoming], limits.most_incoming) << "STO-P7";
       EXPECT_LE(++out[slot.owner], limits.most_outgoing) << "STO-P7";
@@ -221,7 +221,7 @@ TEST(Plan, LostSlotsAreRenewedOnlyIfTheStoreSaysSo) {
 
 TEST(SlotMap, ADecisionForAnotherEpochChangesNothing) {
   Land land = land_of(3, 4, 1);
-  const Slot& slot = land.map.slot(0);
+  const PlacedSlot& slot = land.map.slot(0);
   const auto other = static_cast<std::uint16_t>(slot.owner == 0 ? 1 : 0);
   const Decision add{.kind = Kind::add,
                      .member = other,
@@ -341,13 +341,13 @@ class PlanSeed {
     std::vector<Rank> ranks = land_.present;
     for (Rank count = 1 + below(2); count > 0 && ranks.size() > 1; --count)
       ranks.erase(ranks.begin() + below(static_cast<std::uint32_t>(ranks.size())));
-    const std::vector<Slot> before = slots();
+    const std::vector<PlacedSlot> before = slots();
     land_.be(ranks);
     for (std::uint32_t number = 0; number < before.size(); ++number)
       check_death(before[number], land_.map.slot(number));
   }
   /// STO-P4: a full copy that is left takes over.
-  void check_death(const Slot& before, const Slot& after) const {
+  void check_death(const PlacedSlot& before, const PlacedSlot& after) const {
     bool is_left = false;
     for (const Rank rank : land_.present) is_left = is_left || before.has_full_copy(rank);
     EXPECT_EQ(after.lost(), !is_left) << "STO-P4";
@@ -373,10 +373,10 @@ class PlanSeed {
   }
   void decide(const Decision& one) {
     const bool concerns_slot = one.kind != Kind::create && one.kind != Kind::enter;
-    const Slot before = concerns_slot ? land_.map.slot(one.slot) : Slot();
+    const PlacedSlot before = concerns_slot ? land_.map.slot(one.slot) : PlacedSlot();
     land_.decide(one);
     if (!concerns_slot) return;
-    const Slot& after = land_.map.slot(one.slot);
+    const PlacedSlot& after = land_.map.slot(one.slot);
     if (after == before) return;
     EXPECT_EQ(before.epoch, one.epoch) << "STO-P3";
     EXPECT_EQ(after.epoch, before.epoch + 1) << "STO-P3";
@@ -386,8 +386,8 @@ class PlanSeed {
         << "STO-P4";
     EXPECT_TRUE(before.settled() || one.kind == Kind::opened || one.kind == Kind::stop) << "STO-P5";
   }
-  [[nodiscard]] std::vector<Slot> slots() const {
-    std::vector<Slot> all;
+  [[nodiscard]] std::vector<PlacedSlot> slots() const {
+    std::vector<PlacedSlot> all;
     for (std::uint32_t number = 0; number < land_.map.slots(); ++number)
       all.push_back(land_.map.slot(number));
     return all;
@@ -407,7 +407,7 @@ class PlanSeed {
       weights += one.weight;
     }
     for (std::uint32_t number = 0; number < land_.map.slots(); ++number) {
-      const Slot& slot = land_.map.slot(number);
+      const PlacedSlot& slot = land_.map.slot(number);
       if (slot.lost()) continue;
       EXPECT_TRUE(slot.settled()) << "STO-P6";
       EXPECT_EQ(slot.incoming, kNobody) << "STO-P6";
@@ -430,7 +430,7 @@ class PlanSeed {
         if (!to.takes || to.weight == 0) continue;
         if (beyond(from) - beyond(to) <= static_cast<std::int64_t>(weights)) continue;
         for (std::uint32_t number = 0; number < land_.map.slots(); ++number) {
-          const Slot& slot = land_.map.slot(number);
+          const PlacedSlot& slot = land_.map.slot(number);
           EXPECT_FALSE(slot.has_full_copy(from.rank) && !slot.has_full_copy(to.rank))
               << "STO-P6: " << from.rank << " to " << to.rank << describe();
         }

@@ -101,7 +101,7 @@ class MapScenario {
     return std::to_string(decision.slot) + "@" + std::to_string(decision.epoch) + " " + text;
   }
   std::string text_of(std::uint32_t number) const {
-    const Slot& slot = map_.slot(number);
+    const PlacedSlot& slot = map_.slot(number);
     std::string text = std::to_string(number) + "@" + std::to_string(slot.epoch) + ": ";
     text += slot.lost() ? "lost" : name_of(slot.owner);
     for (const Rank backup : slot.backups)
