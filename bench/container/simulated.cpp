@@ -91,7 +91,7 @@ constexpr std::array kComponents{
 
 using ComponentTimes = std::array<std::vector<double>, kComponents.size()>;
 
-/// Of all but messages.
+/// Adds the times of all components but messages.
 void add_times_of_components(ComponentTimes& times, SimulatedProcesses& all, std::uint64_t seed,
                              const SimulatedProcess::Work& work) {
   for (std::size_t i = 0; i < kComponents.size(); ++i)
@@ -216,8 +216,8 @@ struct MethodTimes {
   std::vector<double> theirs;
 };
 
-/// Of processes whose containers are of that style. Methods whose calls are not wanted get no
-/// times.
+/// Adds the times of methods in processes whose containers have that style. Methods whose calls are
+/// not wanted get no times.
 template <class Wanted>
 void add_times_of_methods(std::vector<MethodTimes>& times, SimulatedProcesses& all,
                           std::size_t style, std::uint64_t seed, const SimulatedProcess::Work& work,

@@ -13,7 +13,7 @@
 /// What the figures of Node share.
 namespace dunlin::bench {
 
-/// The engine of a node: what is behind dunlin::Node, for figures that need its turn.
+/// The engine of a node: what is behind dunlin::Node, for figures that need its lock.
 [[nodiscard]] inline std::shared_ptr<node::Engine> start_engine(const std::string& group,
                                                                 std::uint32_t members) {
   NodeOptions options;

@@ -41,7 +41,7 @@ class BareHandOver {
   std::jthread thread_;
 };
 
-/// The same through the queue of a node.
+/// Hands an empty call over through the queue of a node.
 class NodeHandOver {
  public:
   explicit NodeHandOver(node::Engine& engine) : engine_(engine) {}
@@ -83,7 +83,7 @@ std::vector<Result> measure_hand_over(const Effort& effort) {
 class CoreStore {
  public:
   CoreStore(Member& me, const Group& group)
-      : fabric_(group.join(me.rank())), store_(*fabric_, kStore), operation_(store_) {
+      : fabric_(group.join(me.rank())), store_(*fabric_, kStore) {
     me.meet([this] { poll(); });
     for (std::uint64_t key = 0; me.rank() == 0 && key < kKeys; ++key)
       if (!store_.put(key, bytes_of(key)).outcome().ok()) throw Error("bench: a put has failed");

@@ -60,16 +60,16 @@ class Core {
 class Front {
  public:
   Front(Member& me, const std::string& group, std::uint32_t members)
-      : engine_(start_engine(group, members)), part_(engine_->with_turn([this] {
-          return engine_->part<node::MulticastPart>("multicast 'all'", [this] {
+      : engine_(start_engine(group, members)), object_(engine_->with_lock([this] {
+          return engine_->object<node::MulticastObject>("multicast 'all'", [this] {
             MulticastSetup setup;
             setup.on_delivery = [this](const NodeMessage& message) {
               if (message.is_own) delivered_.fetch_add(1, std::memory_order_release);
             };
-            return std::make_shared<node::MulticastPart>(*engine_, "all", std::move(setup));
+            return std::make_shared<node::MulticastObject>(*engine_, "all", std::move(setup));
           });
         })) {
-    part_->wait_until_joined(10'000'000'000);
+    object_->wait_until_joined(10'000'000'000);
     me.meet([] { std::this_thread::yield(); });
   }
   Front(const Front&) = delete;
@@ -83,7 +83,7 @@ class Front {
       for (std::uint32_t i = 0; i < threads; ++i)
         senders.emplace_back([&] {
           for (std::uint32_t sent = 0; sent < messages / threads; ++sent)
-            waits_for_turn ? send_with_turn() : send();
+            waits_for_turn ? send_with_lock() : send();
         });
     }
     sent_ += messages / threads * threads;
@@ -98,12 +98,12 @@ class Front {
 
  private:
   void send() {
-    while (part_->send(kMessage) != multicast::SendResult::sent) std::this_thread::yield();
+    while (object_->send(kMessage) != multicast::SendResult::sent) std::this_thread::yield();
   }
   /// What a lock around the multicast would be: the polling thread has it while it posts.
-  void send_with_turn() {
+  void send_with_lock() {
     const auto try_send = [this] {
-      return engine_->with_turn([this] { return part_->core().send(kMessage); });
+      return engine_->with_lock([this] { return object_->core().send(kMessage); });
     };
     while (try_send() != multicast::SendResult::sent) std::this_thread::yield();
     engine_->wake_if_asleep();
@@ -118,7 +118,7 @@ class Front {
   std::shared_ptr<node::Engine> engine_;
   alignas(128) std::atomic<std::uint64_t> delivered_{0};
   alignas(128) std::uint64_t sent_ = 0;
-  std::shared_ptr<node::MulticastPart> part_;
+  std::shared_ptr<node::MulticastObject> object_;
 };
 
 template <class Measure>
@@ -156,7 +156,7 @@ std::vector<Result> measure_sends(const Effort& effort, std::uint32_t members) {
     for (const std::uint32_t threads : kThreads) {
       Result result{.params = {{"members", double(members)},
                                {"threads", double(threads)},
-                               {"way", waits ? "waits for the turn" : "handle"}},
+                               {"way", waits ? "waits for the lock" : "handle"}},
                     .unit = "1/s"};
       if (!waits) result.goal = Goal{.bound = kGoalOfSends};
       results.push_back(compared(std::move(result), team.series(++series),

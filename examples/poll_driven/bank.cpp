@@ -50,7 +50,7 @@ dunlin::TransactionAction amalgamate(dunlin::StoreTransaction& transaction, std:
   return dunlin::TransactionAction::commit;
 }
 
-/// Of all accounts, at one moment.
+/// Adds up all accounts, as they are at one moment.
 std::int64_t sum_of_all(dunlin::Store& store) {
   std::int64_t sum = 0;
   const auto status = dunlin::run_transaction(store, [&](dunlin::StoreTransaction& audit) {

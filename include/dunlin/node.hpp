@@ -125,14 +125,14 @@ class Node {
     return Replicated<T, Commands...>(engine_, name);
   }
 
-  /// For handles of the program's own, and of bindings: their objects are a node::Part.
+  /// For handles of the program's own, and of bindings: their objects are a node::NodeObject.
   [[nodiscard]] const std::shared_ptr<node::Engine>& engine() const noexcept { return engine_; }
 
   /// Calls a function with the node's Group and Progress while no other thread uses them, for what
   /// the handles do not have. The function neither waits nor polls.
   template <class Work>
   decltype(auto) with_core(Work&& work) {
-    return engine_->with_turn(
+    return engine_->with_lock(
         [&]() -> decltype(auto) { return work(engine_->group(), engine_->progress()); });
   }
 

@@ -15,6 +15,7 @@
 #include "assert.hpp"
 #include "fabric/sleeping.hpp"
 #include "fabric/system.hpp"
+#include "node/callbacks.hpp"
 #include "node/state.hpp"
 #include "run/threads.hpp"
 
@@ -24,23 +25,14 @@ namespace {
 constexpr std::uint64_t kNsPerMs = 1'000'000;
 // How long a member waits besides for what it sends, until the others have a view without it.
 constexpr std::uint64_t kLeaveNs = 5'000 * kNsPerMs;
-// A thread that looks for work in vain gives the turn away for so many pauses between two looks.
+// A thread that looks for work in vain releases the lock for so many pauses between two looks.
 constexpr std::uint32_t kPauses = 16;
-constexpr std::uint32_t kPollsPerYield = 1024;
 
 }  // namespace
 
-thread_local constinit const Engine::InTurn* Engine::innermost = nullptr;
+thread_local constinit const Engine::HeldLock* Engine::innermost = nullptr;
 
 namespace {
-
-// The nodes of this process, for futures of calls that had ended when they were begun.
-std::mutex all_nodes_mutex;
-std::map<std::uint64_t, std::weak_ptr<Engine>>& all_nodes() {
-  static auto* const kNodes = new std::map<std::uint64_t, std::weak_ptr<Engine>>;  // outlives them
-  return *kNodes;
-}
-std::atomic<std::uint64_t> last_number{0};
 
 /// Lets own_barrier() include the threads of this process; false if the kernel has none.
 bool register_for_own_barriers() noexcept {
@@ -55,47 +47,15 @@ std::size_t checked_queue_bytes(const NodeOptions& options) {
               ", and must be a power of two, at least 1,024");
 }
 
-/// Does work where it is, one piece behind the other: a callback that makes calls which end at once
-/// would else call itself.
-void run_here(const std::function<void(const std::function<void()>&)>& call,
-              std::function<void()> work) {
-  static thread_local std::deque<std::function<void()>>* pending = nullptr;
-  if (pending != nullptr) return pending->push_back(std::move(work));
-  std::deque<std::function<void()>> own;
-  own.push_back(std::move(work));
-  pending = &own;
-  while (!own.empty()) {
-    const std::function<void()> next = std::move(own.front());
-    own.pop_front();
-    call(next);
-  }
-  pending = nullptr;
-}
-
 }  // namespace
 
-void execute_on(std::uint64_t node, std::function<void()> work) {
-  std::shared_ptr<Engine> engine;
-  {
-    const std::lock_guard lock(all_nodes_mutex);
-    const auto found = all_nodes().find(node);
-    if (found != all_nodes().end()) engine = found->second.lock();
-  }
-  if (engine) return engine->execute(std::move(work));
-  run_here([](const std::function<void()>& one) { one(); }, std::move(work));
-}
-
-void throw_used_up() {
-  throw Error("node: this future is used up: get(), result(), then() or co_await took its result");
-}
-
 Engine::Held::Held(Engine& engine, Patience patience)
-    : engine_(engine), its_{&engine, innermost}, is_new_(!engine.has_turn()) {
+    : engine_(engine), its_{&engine, innermost}, is_new_(!engine.has_lock()) {
   constexpr std::uint64_t kMostNs = 200 * kNsPerMs;
   if (!is_new_) return;
   if (innermost == nullptr || patience == Patience::endless) {
-    engine.turn_.take();
-  } else if (!engine.turn_.take_within(kMostNs)) {
+    engine.lock_.lock();
+  } else if (!engine.lock_.try_lock_for(kMostNs)) {
     throw Error(engine.state_->who +
                 "a callback of another node waits for this node, which may wait for that one; use "
                 "then(), or give NodeOptions::executor");
@@ -104,18 +64,14 @@ Engine::Held::Held(Engine& engine, Patience patience)
 }
 
 Engine::Engine(const NodeOptions& options)
-    : number_(++last_number),
-      queue_(checked_queue_bytes(options)),
+    : queue_(checked_queue_bytes(options)),
       sleeper_has_barrier_(register_for_own_barriers()),
       has_executor_(static_cast<bool>(options.executor)),
       state_(std::make_unique<State>(options, found_or_join(options))) {}
 
 std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(options));
-  {
-    const std::lock_guard lock(all_nodes_mutex);
-    all_nodes().emplace(engine->number_, engine);
-  }
+  engine->number_ = register_node(engine);
   State& state = *engine->state_;
   const bool begun =
       Loop(state.fabric())
@@ -148,10 +104,7 @@ std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
 }
 
 Engine::~Engine() {
-  {
-    const std::lock_guard lock(all_nodes_mutex);
-    all_nodes().erase(number_);
-  }
+  unregister_node(number_);
   if (state_ == nullptr) return;
   if (is_forked())
     static_cast<void>(state_.release());  // the parent has its thread
@@ -190,65 +143,19 @@ Failure Engine::refused(RecordRing::Claim why, const char* call) const {
               "NodeOptions::queue_bytes a greater value"};
 }
 
-void Engine::execute(std::function<void()> work) noexcept {
-  if (!is_forked()) {
-    const std::lock_guard lock(state_->mutex);
-    if (!state_->no_more_callbacks) {
-      state_->callbacks.push_back(std::exchange(work, nullptr));
-      state_->some_callbacks.store(true, std::memory_order_relaxed);
-    }
-  }
-  if (work)
-    return run_here([this](const std::function<void()>& one) { call_back(one); }, std::move(work));
-  if (!on_node_thread()) wake_if_asleep();
-}
-
-/// Without the turn: gives the callbacks to the program's executor, or does them.
-void Engine::do_callbacks(std::deque<std::function<void()>> work) noexcept {
-  for (auto& one : work) {
-    if (has_executor_)
-      call_back([&] { state_->executor(std::move(one)); });
-    else
-      call_back(one);
-  }
-}
-
 void Engine::require_may_wait() const {
   if (on_node_thread())
     throw Error(
         state_->who +
         "a callback on the node's own thread cannot wait for what that thread has to do; use "
         "then() or co_await, or give NodeOptions::executor");
-  if (has_turn())
+  if (has_lock())
     throw Error(state_->who +
-                "a function that is called with the node's turn cannot wait: nobody else can do "
+                "a function that is called with the node's lock cannot wait: nobody else can do "
                 "anything meanwhile");
 }
 
 std::uint32_t Engine::hand_over_ms() const noexcept { return state_->hand_over_ms; }
-
-void Engine::tell(const std::string& news) noexcept {
-  call_back([&] {
-    if (state_->on_news) return state_->on_news(state_->who + news);
-    std::fprintf(stderr, "%s%s\n", state_->who.c_str(), news.c_str());
-  });
-}
-
-void Engine::tell_exception() noexcept {
-  try {
-    if (state_->on_exception) return state_->on_exception(std::current_exception());
-  } catch (...) {
-    // It is told as the other would be.
-  }
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%sa callback threw: %s\n", state_->who.c_str(), error.what());
-  } catch (...) {
-    std::fprintf(stderr, "%sa callback threw something that is no std::exception\n",
-                 state_->who.c_str());
-  }
-}
 
 void Engine::wake() noexcept { state_->bell.ring(); }
 
@@ -273,7 +180,7 @@ bool Engine::wait_for_end(std::uint64_t timeout_ns) {
 void Engine::finish() noexcept {
   if (is_forked()) return;
   ask_to_leave();
-  if (on_node_thread() || has_turn()) return;  // it ends when this thread is out of the way
+  if (on_node_thread() || has_lock()) return;  // it ends when this thread is out of the way
   static_cast<void>(wait_for_end(remote::kForever));
   if (state_->thread.joinable()) state_->thread.join();
 }
@@ -284,7 +191,8 @@ View Engine::view() {
   return is_running() ? state_->group->view() : state_->last_view;
 }
 
-// --- with the turn -------------------------------------------------------------------------------
+// --- under the lock
+// -------------------------------------------------------------------------------
 
 Fabric& Engine::fabric() noexcept { return state_->fabric(); }
 Group& Engine::group() noexcept { return *state_->group; }
@@ -302,14 +210,14 @@ pubsub::DomainParticipant& Engine::participant() {
   return *state_->participant;
 }
 
-std::shared_ptr<Part> Engine::find(const std::string& kind_and_name) const {
-  const auto found = state_->parts_by_name.find(kind_and_name);
-  return found == state_->parts_by_name.end() ? nullptr : found->second;
+std::shared_ptr<NodeObject> Engine::find(const std::string& kind_and_name) const {
+  const auto found = state_->objects_by_name.find(kind_and_name);
+  return found == state_->objects_by_name.end() ? nullptr : found->second;
 }
 
-void Engine::add(const std::string& kind_and_name, std::shared_ptr<Part> part) {
-  state_->parts_by_name.emplace(kind_and_name, part);
-  state_->parts.push_back(std::move(part));
+void Engine::add(const std::string& kind_and_name, std::shared_ptr<NodeObject> object) {
+  state_->objects_by_name.emplace(kind_and_name, object);
+  state_->objects.push_back(std::move(object));
   wake_if_asleep();
 }
 
@@ -318,20 +226,15 @@ void Engine::set_view_handler(std::function<void(const View&)> handler) {
   tell_view();
 }
 
-void Engine::tell_view() {
-  if (state_->on_view)
-    execute([handler = state_->on_view, view = state_->group->view()] { handler(view); });
-}
-
 void Engine::link(SharedCall& call) noexcept {
-  DUNLIN_ASSERT(has_turn(), "NODE-1");
+  DUNLIN_ASSERT(has_lock(), "NODE-1");
   call.after_ = state_->calls;
   if (call.after_ != nullptr) call.after_->before_ = &call;
   state_->calls = &call;
 }
 
 void Engine::unlink(SharedCall& call) noexcept {
-  DUNLIN_ASSERT(has_turn(), "NODE-1");
+  DUNLIN_ASSERT(has_lock(), "NODE-1");
   if (call.before_ != nullptr)
     call.before_->after_ = call.after_;
   else if (state_->calls == &call)
@@ -346,7 +249,7 @@ void Engine::work() noexcept {
   state_->thread_id.store(std::this_thread::get_id(), std::memory_order_relaxed);
   start_pinned();
   std::string why = "it leaves the group, as the program asked";
-  take_turn();
+  take_lock();
   try {
     poll_until_it_ends();
     if (state_->group->ended()) why = state_->group->why_ended();
@@ -371,14 +274,14 @@ void Engine::start_pinned() noexcept {
   state_->started.notify_all();
 }
 
-void Engine::take_turn() noexcept {
-  turn_.take();
+void Engine::take_lock() noexcept {
+  lock_.lock();
   innermost = &node_thread_;
 }
 
-void Engine::give_turn() noexcept {
+void Engine::release_lock() noexcept {
   innermost = nullptr;
-  turn_.give();
+  lock_.unlock();
 }
 
 void Engine::poll_until_it_ends() {
@@ -389,7 +292,7 @@ void Engine::poll_until_it_ends() {
     if (state_->has_callbacks()) run_callbacks();
     if (busy) {
       fruitless = 0;
-      if (turn_.wanted()) turn_.share();
+      if (lock_.wanted()) lock_.share();
     } else {
       idle(++fruitless);
     }
@@ -402,10 +305,10 @@ std::size_t Engine::poll_once() {
   if (state_->participant) done += state_->participant->poll();
   if (state_->group->view().number != state_->view) {
     state_->view = state_->group->view().number;
-    for (std::size_t i = 0; i < state_->parts.size(); ++i) state_->parts[i]->view_changed();
+    for (std::size_t i = 0; i < state_->objects.size(); ++i) state_->objects[i]->view_changed();
     tell_view();
   }
-  for (std::size_t i = 0; i < state_->parts.size(); ++i) done += state_->parts[i]->poll();
+  for (std::size_t i = 0; i < state_->objects.size(); ++i) done += state_->objects[i]->poll();
   return done;
 }
 
@@ -417,31 +320,20 @@ std::size_t Engine::run_queue() {
   });
 }
 
-/// Does the work of the executor, if the program has none, without the turn.
-void Engine::run_callbacks() noexcept {
-  std::deque<std::function<void()>> work;
-  {
-    const std::lock_guard lock(state_->mutex);
-    work.swap(state_->callbacks);
-    state_->some_callbacks.store(false, std::memory_order_relaxed);
-  }
-  give_turn();
-  do_callbacks(std::move(work));
-  take_turn();
-}
-
-/// Waits for work without the turn: as the options say, and more and more.
+/// Waits for work without the lock: as the options say, and more and more.
 void Engine::idle(std::uint32_t fruitless) {
   if (state_->wait == Wait::block ||
-      (state_->wait == Wait::adaptive && state_->spun_enough(fruitless)))
+      (state_->wait == Wait::adaptive &&
+       threads::spun_enough(state_->fabric(), fruitless, state_->crowded, state_->spin_us,
+                            state_->fruitless_since_ns)))
     return sleep();
-  give_turn();
-  if (state_->crowded || fruitless % kPollsPerYield == 0) {
+  release_lock();
+  if (state_->crowded || fruitless % threads::kPollsPerYield == 0) {
     sched_yield();
   } else {
     for (std::uint32_t pause = 0; pause < kPauses && queue_.empty(); ++pause) threads::pause();
   }
-  take_turn();
+  take_lock();
 }
 
 void Engine::sleep() {
@@ -459,9 +351,9 @@ void Engine::sleep() {
     return waits;
   };
   const auto without_turn = [this](const std::function<void()>& wait) {
-    give_turn();
+    release_lock();
     wait();
-    take_turn();
+    take_lock();
   };
   static_cast<void>(sleep_unless(poll, collect, UINT64_MAX, without_turn));
   asleep_.store(false, std::memory_order_relaxed);
@@ -477,7 +369,7 @@ void Engine::leave_and_end(std::string why) noexcept {
   state_->last_view = state_->group->view();
   ended_.store(true, std::memory_order_release);
   queue_.close();
-  for (const auto& part : state_->parts) part->close();
+  for (const auto& object : state_->objects) object->close();
   while (!queue_.empty())
     if (run_queue() == 0) sched_yield();  // a thread is about to publish its call
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
@@ -485,13 +377,13 @@ void Engine::leave_and_end(std::string why) noexcept {
     while (!state_->group->ended() && !condition() &&
            read_clock_ns(CLOCK_MONOTONIC) < begun_ns + ns) {
       if (poll_once() == 0) sched_yield();
-      if (turn_.wanted()) turn_.share();
+      if (lock_.wanted()) lock_.share();
     }
   };
   try {
     until(state_->hand_over_ms * kNsPerMs, [&] {
-      return std::ranges::all_of(state_->parts,
-                                 [](const auto& part) { return part->handed_over(); });
+      return std::ranges::all_of(state_->objects,
+                                 [](const auto& object) { return object->handed_over(); });
     });
   } catch (...) {
     tell_exception();
@@ -507,7 +399,7 @@ void Engine::leave_and_end(std::string why) noexcept {
     call.fail({remote::Status::stopped, state_->who + "the node has ended: " + why});
   }
   state_->end();
-  give_turn();
+  release_lock();
   for (;;) {
     std::deque<std::function<void()>> work;
     {

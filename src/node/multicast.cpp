@@ -20,8 +20,8 @@ constexpr std::size_t kLeastRing = 1 << 16;
 
 }  // namespace
 
-MulticastPart::MulticastPart(Engine& engine, const std::string& name, MulticastSetup setup,
-                             Upcall upcall)
+MulticastObject::MulticastObject(Engine& engine, const std::string& name, MulticastSetup setup,
+                                 Upcall upcall)
     : engine_(engine),
       name_(name),
       sends_(setup.sends),
@@ -37,16 +37,16 @@ MulticastPart::MulticastPart(Engine& engine, const std::string& name, MulticastS
   multicast_->on_members([this](const Subgroup& subgroup) { note_members(subgroup); });
 }
 
-MulticastPart::~MulticastPart() = default;
+MulticastObject::~MulticastObject() = default;
 
-SendResult MulticastPart::send(std::span<const std::byte> message) {
+SendResult MulticastObject::send(std::span<const std::byte> message) {
   if (!sends_) return SendResult::not_a_sender;
   SendResult result = SendResult::no_room;
   bool is_done = false;
   bool has_run = false;
   // A thread that polls takes messages from the ring while this one writes the next; only one that
   // sleeps is not waited for.
-  if (engine_.is_asleep() || engine_.has_turn())
+  if (engine_.is_asleep() || engine_.has_lock())
     has_run = engine_.run_now([&] {
       if (!ring_.empty()) return;  // NODE-2
       result = multicast_->send(message);
@@ -63,7 +63,7 @@ SendResult MulticastPart::send(std::span<const std::byte> message) {
     if (why == RecordRing::Claim::closed) return SendResult::ended;
     if (why == RecordRing::Claim::full) return SendResult::no_room;
     // A long message: there is no second copy of it to wait somewhere.
-    return engine_.with_turn([&] {
+    return engine_.with_lock([&] {
       if (!ring_.empty()) return SendResult::no_room;
       const SendResult direct = multicast_->send(message);
       const bool later = direct == SendResult::wedged || direct == SendResult::waiting_for_state;
@@ -76,7 +76,7 @@ SendResult MulticastPart::send(std::span<const std::byte> message) {
   return SendResult::sent;
 }
 
-std::size_t MulticastPart::poll() {
+std::size_t MulticastObject::poll() {
   joined_.store(multicast_->joined(), std::memory_order_release);
   return ring_.read([this](std::span<const std::byte> message) {
     const SendResult result = multicast_->send(message);
@@ -88,7 +88,7 @@ std::size_t MulticastPart::poll() {
   });
 }
 
-void MulticastPart::end() noexcept {
+void MulticastObject::end() noexcept {
   ring_.read([this](std::span<const std::byte>) {
     ++dropped_;
     return true;
@@ -102,7 +102,7 @@ void MulticastPart::end() noexcept {
   upcall_ = nullptr;
 }
 
-void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
+void MulticastObject::deliver(std::span<const multicast::Delivery> batch) {
   if (upcall_) return upcall_(batch, *this);
   if (!on_delivery_) return;
   for (const multicast::Delivery& delivery : batch) {
@@ -119,7 +119,7 @@ void MulticastPart::deliver(std::span<const multicast::Delivery> batch) {
   }
 }
 
-void MulticastPart::note_members(const Subgroup& subgroup) {
+void MulticastObject::note_members(const Subgroup& subgroup) {
   const View& view = engine_.group().view();
   names_.clear();
   me_ = UINT32_MAX;
@@ -133,12 +133,12 @@ void MulticastPart::note_members(const Subgroup& subgroup) {
   }
 }
 
-void MulticastPart::wait_until_joined(std::uint64_t timeout_ns) {
+void MulticastObject::wait_until_joined(std::uint64_t timeout_ns) {
   engine_.require_may_wait();
   const std::uint64_t begun_ns = read_clock_ns(CLOCK_MONOTONIC);
   while (!joined()) {
     std::string why;
-    engine_.with_turn([&] {
+    engine_.with_lock([&] {
       if (multicast_->left()) why = multicast_->why_left();
     });
     if (!why.empty()) throw Error("node: multicast '" + name_ + "': " + why);
@@ -153,20 +153,20 @@ void MulticastPart::wait_until_joined(std::uint64_t timeout_ns) {
 MulticastHandle::MulticastHandle(std::shared_ptr<node::Engine> engine, const std::string& name,
                                  MulticastSetup setup)
     : engine_(std::move(engine)) {
-  part_ = engine_->with_turn([&] {
-    return engine_->part<node::MulticastPart>("multicast '" + name + "'", [&] {
-      return std::make_shared<node::MulticastPart>(*engine_, name, std::move(setup));
+  object_ = engine_->with_lock([&] {
+    return engine_->object<node::MulticastObject>("multicast '" + name + "'", [&] {
+      return std::make_shared<node::MulticastObject>(*engine_, name, std::move(setup));
     });
   });
 }
 
 bool MulticastHandle::acknowledged() {
-  return engine_->look_with_turn(
-      [&] { return part_->handed_over() && part_->core().acknowledged(); });
+  return engine_->look_with_lock(
+      [&] { return object_->handed_over() && object_->core().acknowledged(); });
 }
 
 multicast::Counters MulticastHandle::counters() {
-  return engine_->look_with_turn([&] { return part_->core().counters(); });
+  return engine_->look_with_lock([&] { return object_->core().counters(); });
 }
 
 }  // namespace dunlin

@@ -9,7 +9,7 @@ namespace dunlin {
 Node Node::join(const NodeOptions& options) { return Node(node::Engine::start(options)); }
 
 Node::Node(std::shared_ptr<node::Engine> engine) : engine_(std::move(engine)) {
-  engine_->with_turn([&] {
+  engine_->with_lock([&] {
     const View& view = engine_->group().view();
     name_ = view.members[view.me];
     rank_ = engine_->fabric().rank();
@@ -32,7 +32,7 @@ Node& Node::operator=(Node&& other) noexcept {
 View Node::view() const { return engine_->view(); }
 
 void Node::on_view(std::function<void(const View&)> handler) {
-  engine_->with_turn([&] { engine_->set_view_handler(std::move(handler)); });
+  engine_->with_lock([&] { engine_->set_view_handler(std::move(handler)); });
 }
 
 void Node::leave() noexcept { engine_->ask_to_leave(); }

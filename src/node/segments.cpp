@@ -3,9 +3,9 @@
 
 namespace dunlin {
 
-class SegmentsHandle::Part final : public node::Part {
+class SegmentsHandle::Object final : public node::NodeObject {
  public:
-  Part(remote::Progress& progress, SpaceOptions options)
+  Object(remote::Progress& progress, SpaceOptions options)
       : space_(std::in_place, progress, std::move(options)) {}
   [[nodiscard]] SegmentSpace& space() noexcept { return *space_; }
   void end() noexcept override { space_.reset(); }
@@ -18,9 +18,9 @@ SegmentsHandle::SegmentsHandle(std::shared_ptr<node::Engine> engine, const std::
                                SpaceOptions options)
     : engine_(std::move(engine)) {
   options.name = name;
-  part_ = engine_->with_turn([&] {
-    return engine_->part<Part>("segments '" + name + "'", [&] {
-      return std::make_shared<Part>(engine_->progress(), std::move(options));
+  object_ = engine_->with_lock([&] {
+    return engine_->object<Object>("segments '" + name + "'", [&] {
+      return std::make_shared<Object>(engine_->progress(), std::move(options));
     });
   });
 }
@@ -29,10 +29,10 @@ SegmentsHandle::SegmentsHandle(std::shared_ptr<node::Engine> engine, const std::
 template <class T, class Begin, class Convert>
 Future<T> SegmentsHandle::call(const char* name, bool borrows, const Begin& begin,
                                const Convert& convert) {
-  Part* const part = part_.get();
+  Object* const object = object_.get();
   return node::begin_call<T>(
-      *engine_, name, borrows, [&] { return begin(part->space()); },
-      [&] { return [part, begin] { return begin(part->space()); }; },
+      *engine_, name, borrows, [&] { return begin(object->space()); },
+      [&] { return [object, begin] { return begin(object->space()); }; },
       [convert](const Outcome& outcome) -> Result<T> {
         if (!outcome.ok()) return Failure{outcome.status, outcome.describe()};
         return convert(outcome);

@@ -47,20 +47,11 @@ struct Engine::State final : ForkAware {
   [[nodiscard]] bool has_callbacks() const noexcept {
     return some_callbacks.load(std::memory_order_relaxed);
   }
-  /// Whether the thread has looked in vain for as long as the options say.
-  [[nodiscard]] bool spun_enough(std::uint32_t fruitless) {
-    constexpr std::uint32_t kPollsPerClock = 32, kLeastTurns = 16;
-    if (fruitless == 1) fruitless_since_ns = 0;
-    if (fruitless < kLeastTurns || (!crowded && fruitless % kPollsPerClock != 0)) return false;
-    const std::uint64_t now_ns = fabric().now_ns();
-    if (fruitless_since_ns == 0) fruitless_since_ns = now_ns;
-    return now_ns - fruitless_since_ns >= std::uint64_t{spin_us} * 1000;
-  }
   /// Destroys all that needs the fabric.
   void end() noexcept {
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) (*part)->end();
-    parts.clear();
-    parts_by_name.clear();
+    for (auto object = objects.rbegin(); object != objects.rend(); ++object) (*object)->end();
+    objects.clear();
+    objects_by_name.clear();
     on_view = nullptr;  // it may hold handles, and they the engine
     participant.reset();
     containers.reset();
@@ -80,7 +71,8 @@ struct Engine::State final : ForkAware {
   const std::function<void(std::exception_ptr)> on_exception;
   const std::function<void(std::string_view)> on_news;
 
-  // --- with the turn -----------------------------------------------------------------------------
+  // --- under the lock
+  // -----------------------------------------------------------------------------
   std::unique_ptr<Fabric> own_fabric;
   std::unique_ptr<Group> group;
   std::optional<GroupMembers> members;
@@ -88,8 +80,8 @@ struct Engine::State final : ForkAware {
   remote::Progress& progress;
   std::optional<Containers> containers;
   std::optional<pubsub::DomainParticipant> participant;
-  std::map<std::string, std::shared_ptr<Part>> parts_by_name;
-  std::vector<std::shared_ptr<Part>> parts;
+  std::map<std::string, std::shared_ptr<NodeObject>> objects_by_name;
+  std::vector<std::shared_ptr<NodeObject>> objects;
   SharedCall* calls = nullptr;  // under way
   std::uint64_t view = 0;
   View last_view;

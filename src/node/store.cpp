@@ -37,9 +37,9 @@ constexpr auto kChange = [](const store::CallResult& change) {
 
 }  // namespace
 
-class StoreHandle::Part final : public node::Part {
+class StoreHandle::Object final : public node::NodeObject {
  public:
-  Part(remote::Progress& progress, const StoreOptions& options)
+  Object(remote::Progress& progress, const StoreOptions& options)
       : who("store '" + options.name + "'"), store_(std::in_place, progress, options) {}
   [[nodiscard]] Store& store() noexcept { return *store_; }
   void end() noexcept override {
@@ -60,19 +60,19 @@ using Bytes = std::span<const std::byte>;
 [[nodiscard]] Bytes bytes(std::string_view text) noexcept { return std::as_bytes(std::span(text)); }
 
 /// `call(store, key, value)` begins the operation; `take(result)` makes the value of the future.
-template <class T, class StorePart, class Call, class Take>
-Future<T> begin_on_key(Engine& engine, StorePart& part, const char* name, StoreKey key, Bytes value,
-                       const Call& call, const Take& take, bool borrows = false) {
+template <class T, class StoreObject, class Call, class Take>
+Future<T> begin_on_key(Engine& engine, StoreObject& object, const char* name, StoreKey key,
+                       Bytes value, const Call& call, const Take& take, bool borrows = false) {
   return node::begin_call<T>(
-      engine, name, borrows, [&] { return call(part.store(), key, value); },
+      engine, name, borrows, [&] { return call(object.store(), key, value); },
       [&] {
-        return [&part, kept = Kept(key, value), call] {
-          return call(part.store(), kept.key(), kept.value_bytes);
+        return [&object, kept = Kept(key, value), call] {
+          return call(object.store(), kept.key(), kept.value_bytes);
         };
       },
-      [&part, name, take](const store::CallResult& result) -> Result<T> {
+      [&object, name, take](const store::CallResult& result) -> Result<T> {
         if (result.status == Status::ok) return take(result);
-        return node::failure_of(part.who, name, result.status, "store");
+        return node::failure_of(object.who, name, result.status, "store");
       });
 }
 
@@ -82,22 +82,22 @@ StoreHandle::StoreHandle(std::shared_ptr<node::Engine> engine, const std::string
                          StoreOptions options)
     : engine_(std::move(engine)) {
   options.name = name;
-  part_ = engine_->with_turn([&] {
-    return engine_->part<Part>("store '" + name + "'", [&] {
-      return std::make_shared<Part>(engine_->progress(), options);
+  object_ = engine_->with_lock([&] {
+    return engine_->object<Object>("store '" + name + "'", [&] {
+      return std::make_shared<Object>(engine_->progress(), options);
     });
   });
 }
 
 Future<std::optional<StoreValue>> StoreHandle::get(StoreKey key) {
   return begin_on_key<std::optional<StoreValue>>(
-      *engine_, *part_, "get", key, {},
+      *engine_, *object_, "get", key, {},
       [](Store& store, StoreKey k, Bytes) { return store.get(k); }, kValue);
 }
 
 Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span<std::byte> to) {
   return begin_on_key<std::optional<std::size_t>>(
-      *engine_, *part_, "get", key, {},
+      *engine_, *object_, "get", key, {},
       [](Store& store, StoreKey k, Bytes) { return store.get(k); },
       [to](const store::CallResult& got) -> std::optional<std::size_t> {
         if (!got.found) return std::nullopt;
@@ -110,25 +110,25 @@ Future<std::optional<std::size_t>> StoreHandle::get_into(StoreKey key, std::span
 
 Future<StoreChange> StoreHandle::put(StoreKey key, Bytes value, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "put", key, value,
+      *engine_, *object_, "put", key, value,
       [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.put(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::insert(StoreKey key, std::string_view value,
                                         std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "insert", key, bytes(value),
+      *engine_, *object_, "insert", key, bytes(value),
       [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.insert(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::replace(StoreKey key, std::string_view value,
                                          std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "replace", key, bytes(value),
+      *engine_, *object_, "replace", key, bytes(value),
       [ttl_ns](Store& store, StoreKey k, Bytes v) { return store.replace(k, v, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::compare_and_set(StoreKey key, std::uint64_t version,
                                                  std::string_view value, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "compare_and_set", key, bytes(value),
+      *engine_, *object_, "compare_and_set", key, bytes(value),
       [=](Store& store, StoreKey k, Bytes v) {
         return store.compare_and_set(k, version, v, ttl_ns);
       },
@@ -136,23 +136,23 @@ Future<StoreChange> StoreHandle::compare_and_set(StoreKey key, std::uint64_t ver
 }
 Future<StoreChange> StoreHandle::erase(StoreKey key) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "erase", key, {},
+      *engine_, *object_, "erase", key, {},
       [](Store& store, StoreKey k, Bytes) { return store.erase(k); }, kChange);
 }
 Future<StoreChange> StoreHandle::expire(StoreKey key, std::uint64_t ttl_ns) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "expire", key, {},
+      *engine_, *object_, "expire", key, {},
       [ttl_ns](Store& store, StoreKey k, Bytes) { return store.expire(k, ttl_ns); }, kChange);
 }
 Future<StoreChange> StoreHandle::update(StoreKey key, StoreUpdater updater) {
   return begin_on_key<StoreChange>(
-      *engine_, *part_, "update", key, {},
+      *engine_, *object_, "update", key, {},
       [updater](Store& store, StoreKey k, Bytes) { return store.update(k, updater); }, kChange);
 }
 
 Future<std::uint64_t> StoreHandle::count() {
   return begin_on_key<std::uint64_t>(
-      *engine_, *part_, "count", "", {},
+      *engine_, *object_, "count", "", {},
       [](Store& store, StoreKey, Bytes) { return store.count(); },
       [](const store::CallResult& counted) { return counted.keys; });
 }
@@ -170,15 +170,15 @@ class PendingScan final : public node::SharedResult<StorePiece> {
   explicit PendingScan(Engine& engine) : node::SharedResult<StorePiece>(engine, false) {}
   using node::SharedCall::enter_queue;
 
-  /// With the turn.
-  template <class StorePart>
-  void begin(StorePart& part, StoreCursor from, ScanOptions options) noexcept {
+  /// Under the lock.
+  template <class StoreObject>
+  void begin(StoreObject& object, StoreCursor from, ScanOptions options) noexcept {
     if (!leave_queue()) return;
     if (!engine().is_running()) return fail(engine().why_stopped());
     link();
     try {
-      who_ = &part.who;
-      scan_.emplace(part.store(), options);
+      who_ = &object.who;
+      scan_.emplace(object.store(), options);
       scan_->step(from);
       if (scan_->finished()) return take();
       scan_->then([this] { take(); });
@@ -209,7 +209,7 @@ class PendingScan final : public node::SharedResult<StorePiece> {
     } catch (const std::exception& error) {
       result = Failure{Status::no_memory, error.what()};
     }
-    scan_.reset();  // it ends here, as the thread that drops the future has no turn
+    scan_.reset();  // it ends here, as the thread that drops the future does not hold the lock
     end();
   }
   const std::string* who_ = nullptr;
@@ -220,8 +220,8 @@ class PendingScan final : public node::SharedResult<StorePiece> {
 
 Future<StorePiece> StoreHandle::scan(StoreCursor from, ScanOptions options) {
   auto* const pending = new PendingScan(*engine_);
-  const auto begin_it = [pending, part = part_.get(), from, options]() noexcept {
-    pending->begin(*part, from, options);
+  const auto begin_it = [pending, object = object_.get(), from, options]() noexcept {
+    pending->begin(*object, from, options);
   };
   if (engine_->run_now(begin_it)) {
     engine_->wake_if_asleep();
@@ -264,17 +264,19 @@ class PendingEnd final : public node::SharedResult<Status> {
 
 }  // namespace
 
-StoreHandle::Transaction::Transaction(Engine& engine, Part& part) : engine_(engine), part_(part) {
-  transaction_ = engine.with_turn([&] {
-    part.transactions.push_back(std::make_unique<StoreTransaction>(part.store()));
-    return part.transactions.back().get();
+StoreHandle::Transaction::Transaction(Engine& engine, Object& object)
+    : engine_(engine), object_(object) {
+  transaction_ = engine.with_lock([&] {
+    object.transactions.push_back(std::make_unique<StoreTransaction>(object.store()));
+    return object.transactions.back().get();
   });
 }
 
 StoreHandle::Transaction::~Transaction() {
   try {
-    engine_.with_turn([&] {
-      std::erase_if(part_.transactions, [&](const auto& one) { return one.get() == transaction_; });
+    engine_.with_lock([&] {
+      std::erase_if(object_.transactions,
+                    [&](const auto& one) { return one.get() == transaction_; });
     });
   } catch (const Error&) {
     // The node has ended, and the transaction with it.
@@ -283,7 +285,7 @@ StoreHandle::Transaction::~Transaction() {
 
 template <class Begin>
 Status StoreHandle::Transaction::run(const Begin& begin) {
-  Future<Status> end = engine_.with_turn([&] {
+  Future<Status> end = engine_.with_lock([&] {
     auto& operation = begin();
     auto* const pending = new PendingEnd(engine_, operation);
     Future<Status> future(pending);
@@ -297,32 +299,32 @@ Status StoreHandle::Transaction::run(const Begin& begin) {
 std::optional<std::string> StoreHandle::Transaction::get(StoreKey key) {
   StoreOperation* read = nullptr;
   const Status status = run([&]() -> StoreOperation& { return *(read = &transaction_->get(key)); });
-  if (status != Status::ok) throw Error(node::failure_of(part_.who, "get", status, "store").text);
-  return engine_.with_turn(
+  if (status != Status::ok) throw Error(node::failure_of(object_.who, "get", status, "store").text);
+  return engine_.with_lock(
       [&] { return read->found() ? std::optional(std::string(read->text())) : std::nullopt; });
 }
 
 void StoreHandle::Transaction::put(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {
-  engine_.with_turn([&] { transaction_->put(key, value, ttl_ns); });
+  engine_.with_lock([&] { transaction_->put(key, value, ttl_ns); });
 }
 void StoreHandle::Transaction::insert(StoreKey key, std::string_view value, std::uint64_t ttl_ns) {
-  engine_.with_turn([&] { transaction_->insert(key, bytes(value), ttl_ns); });
+  engine_.with_lock([&] { transaction_->insert(key, bytes(value), ttl_ns); });
 }
 void StoreHandle::Transaction::erase(StoreKey key) {
-  engine_.with_turn([&] { transaction_->erase(key); });
+  engine_.with_lock([&] { transaction_->erase(key); });
 }
 Status StoreHandle::Transaction::commit() {
   return run([&]() -> StoreTransaction& { return transaction_->commit(); });
 }
 void StoreHandle::Transaction::clear() {
-  engine_.with_turn([&] { transaction_->clear(); });
+  engine_.with_lock([&] { transaction_->clear(); });
 }
 
 Result<void> StoreHandle::transact(const std::function<void(Transaction&)>& function,
                                    std::uint32_t attempts) {
   Status status = Status::conflict;
   try {
-    Transaction transaction(*engine_, *part_);
+    Transaction transaction(*engine_, *object_);
     for (std::uint32_t attempt = 0; attempt < attempts && status == Status::conflict; ++attempt) {
       if (attempt > 0) {
         transaction.clear();
@@ -336,7 +338,7 @@ Result<void> StoreHandle::transact(const std::function<void(Transaction&)>& func
     return engine_->why_stopped();
   }
   if (status == Status::ok) return {};
-  return node::failure_of(part_->who, "transact", status, "store");
+  return node::failure_of(object_->who, "transact", status, "store");
 }
 
 }  // namespace dunlin

@@ -16,9 +16,7 @@
 namespace dunlin {
 namespace {
 
-// Measured on two cores (docs/benchmarks.md): a yield costs 0.3 to 0.7 us, so spinning yields
-// seldom; but two processes spinning on one core without it take turns of 3.8 ms.
-constexpr std::uint32_t kPollsPerYield = 1024;
+using threads::kPollsPerYield;
 // The clock is read once in so many fruitless polls.
 constexpr std::uint32_t kPollsPerClock = 32;
 // Where processors are shared, time passes while others run; a sleep needs this many turns in vain
@@ -37,6 +35,15 @@ void threads::pin_to(int core) {
                 std::generic_category().message(error) +
                 "; choose one of those that 'taskset -p $$' shows");
   }
+}
+
+bool threads::spun_enough(Fabric& fabric, std::uint32_t fruitless, bool crowded,
+                          std::uint32_t spin_us, std::uint64_t& since_ns) noexcept {
+  if (fruitless == 1) since_ns = 0;
+  if (fruitless < kLeastTurns || (!crowded && fruitless % kPollsPerClock != 0)) return false;
+  const std::uint64_t now_ns = fabric.now_ns();
+  if (since_ns == 0) since_ns = now_ns;
+  return now_ns - since_ns >= std::uint64_t{spin_us} * 1000;
 }
 
 Loop::Loop(Fabric& fabric, RunOptions options)
@@ -98,11 +105,7 @@ bool Loop::wait(const std::function<bool()>& condition, std::uint64_t deadline_n
 }
 
 bool Loop::spun_enough() {
-  if (fruitless_ == 1) fruitless_since_ns_ = 0;
-  if (fruitless_ < kLeastTurns || (!crowded_ && fruitless_ % kPollsPerClock != 0)) return false;
-  const std::uint64_t now_ns = fabric_.now_ns();
-  if (fruitless_since_ns_ == 0) fruitless_since_ns_ = now_ns;
-  return now_ns - fruitless_since_ns_ >= std::uint64_t{options_.spin_us} * 1000;
+  return threads::spun_enough(fabric_, fruitless_, crowded_, options_.spin_us, fruitless_since_ns_);
 }
 
 /// What came with the last poll before the sleep can make the condition true although no part has

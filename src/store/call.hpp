@@ -120,9 +120,13 @@ enum class Side : std::uint8_t {
   receiver  // a home that gets keys of chains that move
 };
 
-/// Of an entry that was read: it is the key's; another key's, or dead; longer than what was read;
-/// or being written, so that it is to be read again.
-enum class Sight : std::uint8_t { key, other, longer, again };
+/// What a call sees of an entry that it has read.
+enum class Sight : std::uint8_t {
+  key,     // it is the key's
+  other,   // it is another key's, or dead
+  longer,  // it is longer than what was read
+  again    // it is being written, so the call reads it again
+};
 
 /// The search for a key in its chain at one home, and what it has found.
 struct Lookup {
@@ -141,7 +145,7 @@ struct Lookup {
   void note_slot(const Place& bucket, std::size_t number) noexcept;
   /// How much of the entry is read next, at most that of a block.
   [[nodiscard]] std::size_t bytes_to_read(std::size_t block) const noexcept;
-  /// Of the entry that was read. Under the lock no other member changes it, and it is whole.
+  /// Judges the entry that was read. Under the lock no other member changes it, and it is whole.
   [[nodiscard]] Sight judge() noexcept;
   /// What the caller sees of the entry that was found. Requires the home's clock.
   void take_entry(const State& state) noexcept;

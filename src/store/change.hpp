@@ -25,8 +25,8 @@ enum class Kind : std::uint8_t {
   evict,       // erases the key, if its entry is in a given block
   reap,        // erases the key, if it has expired
   restore,     // makes a second copy, if the key is there
-  copy_put,    // the part of a change at the second home
-  copy_erase,  // likewise
+  copy_put,    // the part of a put at the second home
+  copy_erase,  // the part of an erase at the second home
   drop_stray   // erases a key that the chain's first home does not have
 };
 

@@ -144,8 +144,8 @@ Status HeldChain::Commit::result() noexcept {
 
 // --- blocks --------------------------------------------------------------------------------------
 
-/// Of the home's memory. None: not yet, or never, if the home is full. A cache uses no larger block
-/// than it needs: there will be one of the size.
+/// Returns a block of the home's memory; none if there is none yet, or never will be, because the
+/// home is full. A cache uses no larger block than it needs: there will be one of the size.
 std::optional<remote::SlabBlock> HeldChain::block_for(remote::SlabPool& pool, bool is_large,
                                                       std::uint32_t size_class) noexcept {
   const bool is_out = asked_for_ == size_class && pool.full_class(home_, size_class);

@@ -16,7 +16,7 @@ using Kind = Decision::Kind;
 struct Load {
   Holder member;
   std::int64_t held = 0;   // copies, once all moves have ended
-  std::int64_t owned = 0;  // slots, likewise
+  std::int64_t owned = 0;  // slots, once all moves have ended
   std::int64_t held_beyond = 0;
   std::int64_t owned_beyond = 0;
   std::uint32_t incoming = 0;

@@ -43,7 +43,8 @@ std::size_t SlotPlacement::poll() {
   return done + propose_some();
 }
 
-/// Of those that are to hold keys from the beginning, as far as they have not died since.
+/// Whether the members that hold keys from the beginning have entered, but for those that have
+/// died.
 bool SlotPlacement::all_have_entered() const noexcept {
   for (Rank rank = 0; rank < options_.first_holders; ++rank) {
     const Holder* const one = map_.member(rank);

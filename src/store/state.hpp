@@ -83,7 +83,7 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<remote::Status> outlive(std::uint64_t hash, Rank home);
 
   [[nodiscard]] remote::Protocol<remote::Status> find(Lookup& at);
-  // The same where the home's memory is mapped: plain functions.
+  // These do what find() and get() do, as plain functions, where the home's memory is mapped.
   [[nodiscard]] const MappedPart* mapped(Rank home) noexcept;
   [[nodiscard]] remote::Status find_mapped(const MappedPart& there, Lookup& at) noexcept;
   void look_at_clock(const MappedPart& there, Lookup& at) noexcept;

@@ -16,7 +16,7 @@ namespace {
 using test::fresh_group;
 using test::node_options;
 
-/// Keeps the node's turn until it is told to go on.
+/// Keeps the node's lock until it is told to go on.
 class HeldTurn {
  public:
   explicit HeldTurn(Node& node) {
@@ -140,7 +140,7 @@ TEST(NodeRules, ACallIsGivenUpInTheQueueAndUnderWay) {
   {
     const HeldTurn held(node);
     queued.emplace(queue.pop(remote::kForever));
-    canceller = std::jthread([&] { queued->cancel(); });  // waits for the turn
+    canceller = std::jthread([&] { queued->cancel(); });  // waits for the lock
   }
   canceller.join();
   EXPECT_EQ(queued->result().status(), remote::Status::abandoned);

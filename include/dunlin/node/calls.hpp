@@ -18,13 +18,13 @@ class PendingCall final : public SharedResult<T> {
       : SharedResult<T>(engine, borrows), convert_(std::move(convert)) {}
   using SharedCall::enter_queue;
 
-  /// With the turn: goes on with a call that has begun.
+  /// Under the lock: goes on with a call that has begun.
   void go_on(CoreCall call) {
     this->link();
     call_ = std::move(call);
     call_.then([this] { take(); });
   }
-  /// With the turn: begins the call, for which the caller has waited in the queue.
+  /// Under the lock: begins the call, for which the caller has waited in the queue.
   template <class Begin>
   void begin(Begin& begin_it) noexcept {
     if (!this->leave_queue()) return;
@@ -50,14 +50,14 @@ class PendingCall final : public SharedResult<T> {
     } catch (const std::exception& error) {
       this->result = Failure{remote::Status::no_memory, error.what()};
     }
-    call_ = CoreCall();  // it ends here, as the thread that drops the future has no turn
+    call_ = CoreCall();  // it ends here, as the thread that drops the future does not hold the lock
     this->end();
   }
   CoreCall call_;
   Convert convert_;
 };
 
-/// Begins a call of the core: here, if the turn is free, else in the queue.
+/// Begins a call of the core: here, if the lock is free, else in the queue.
 ///   now()           begins the call
 ///   later()         makes a function that owns what the call needs, and begins the call
 ///   convert(result) makes the Result<T> of the core's result

@@ -13,23 +13,21 @@
 #include <utility>
 #include <vector>
 
+#include <dunlin/node/engine_lock.hpp>
 #include <dunlin/node/future.hpp>
 #include <dunlin/node/record_ring.hpp>
-#include <dunlin/node/turn.hpp>
 #include <dunlin/run.hpp>
 
 /// The engine of a Node: the thread that polls, and how other threads reach what it polls. For the
 /// handles; a program uses Node (node.hpp).
 ///
-///  NODE-1  One thread at a time works on the fabric and the objects of a node, the one that has
-///  the
-///      turn: the polling thread, or one that finds the turn free.
+///  NODE-1  One thread at a time works on the fabric and the objects of a node: the one that holds
+///      the lock. This is the polling thread, or one that finds the lock free.
 ///  NODE-2  Calls that one thread makes by one handle take effect in that order: a call is done at
 ///      once only if no earlier one waits in the queue.
-///  NODE-3  A call that was accepted is done, or its future says why not; a message that was
-///  accepted
-///      is sent before this member leaves. A call that the queue has no room for is refused, with
-///      `overloaded`. Once the node begins to leave, it accepts nothing.
+///  NODE-3  A call that was accepted is done, or its future says why not. A message that was
+///      accepted is sent before this member leaves. A call that the queue has no room for is
+///      refused, with `overloaded`. Once the node begins to leave, it accepts nothing.
 ///  NODE-4  A future ends once; at the latest when its node ends.
 ///  NODE-5  Callbacks run on the executor, which gets them in order. What they throw goes to
 ///      NodeOptions::on_exception, and the node goes on.
@@ -55,13 +53,13 @@ namespace node {
 
 using Executor = std::function<void(std::function<void()> work)>;
 
-/// Something that the polling thread polls with the turn, and that ends with the node.
-class Part {
+/// Something that the polling thread polls under the lock, and that ends with the node.
+class NodeObject {
  public:
-  Part() = default;
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
-  virtual ~Part() = default;
+  NodeObject() = default;
+  NodeObject(const NodeObject&) = delete;
+  NodeObject& operator=(const NodeObject&) = delete;
+  virtual ~NodeObject() = default;
   /// Returns how much was done.
   virtual std::size_t poll() { return 0; }
   /// A new view has begun.
@@ -83,36 +81,36 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine& operator=(const Engine&) = delete;
 
   // --- any thread --------------------------------------------------------------------------------
-  /// Calls `work` with the turn, once it is free: for what makes or changes objects. Throws Error
+  /// Calls `work` under the lock, once it is free: for what makes or changes objects. Throws Error
   /// if the node has ended, and what `work` throws.
   template <class Work>
-  decltype(auto) with_turn(Work&& work) {
+  decltype(auto) with_lock(Work&& work) {
     struct Wake {
       ~Wake() { engine.wake_if_asleep(); }
       Engine& engine;
-    } const wake{*this};  // behind the turn, as the polling thread may have something to do now
-    return look_with_turn(std::forward<Work>(work));
+    } const wake{*this};  // behind the lock, as the polling thread may have something to do now
+    return look_with_lock(std::forward<Work>(work));
   }
-  /// As with_turn(), for work that gives the polling thread nothing to do.
+  /// As with_lock(), for work that gives the polling thread nothing to do.
   template <class Work>
-  decltype(auto) look_with_turn(Work&& work) {
+  decltype(auto) look_with_lock(Work&& work) {
     require_running();
     const Held held(*this);
     require_running();
     return std::forward<Work>(work)();
   }
-  /// Calls `work` with the turn if that is free and no call waits; else does nothing, and returns
+  /// Calls `work` under the lock if that is free and no call waits; else does nothing, and returns
   /// false.
   template <class Work>
   bool run_now(Work&& work) {
-    if (has_turn()) {
+    if (has_lock()) {
       if (!is_running() || !queue_.empty()) return false;  // NODE-2
       work();
       return true;
     }
-    // A thread that waits for the turn, such as the polling thread, comes before those that find
+    // A thread that waits for the lock, such as the polling thread, comes before those that find
     // it.
-    if (turn_.wanted() || !turn_.try_take()) return false;
+    if (lock_.wanted() || !lock_.try_lock()) return false;
     const Adopted held(*this);
     if (!is_running() || !queue_.empty()) return false;
     work();
@@ -121,7 +119,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// Puts `work` into the queue: the polling thread calls it, also if the node has ended meanwhile.
   /// Returns why not, or Claim::ok.
   template <class Work>
-  [[nodiscard]] RecordRing::Claim enqueue(Work&& work) noexcept {
+  [[nodiscard]] RecordRing::Claim enqueue(Work&& work) {
     using Kept = std::remove_cvref_t<Work>;
     if (!is_running()) return RecordRing::Claim::closed;
     if constexpr (sizeof(Job) + sizeof(Kept) > kLongestJob || alignof(Kept) > 16)
@@ -139,8 +137,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (is_asleep()) wake();
   }
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
-  /// Gives work to the executor: without one, to the polling thread, which does it without the
-  /// turn.
+  /// Gives work to the executor: without one, to the polling thread, which then does not hold the
+  /// lock.
   void execute(std::function<void()> work) noexcept;
   /// Calls a function of the program's where it is: what it throws goes to on_exception (NODE-5).
   template <class Callback>
@@ -153,9 +151,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
 
   [[nodiscard]] bool on_node_thread() const noexcept;
-  /// Whether this thread has the turn.
-  [[nodiscard]] bool has_turn() const noexcept {
-    for (const InTurn* one = innermost; one != nullptr; one = one->outer)
+  /// Whether this thread holds the lock.
+  [[nodiscard]] bool has_lock() const noexcept {
+    for (const HeldLock* one = innermost; one != nullptr; one = one->outer)
       if (one->engine == this) return true;
     return false;
   }
@@ -184,17 +182,18 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The view at hand, or the last one.
   [[nodiscard]] View view();
 
-  // --- with the turn -----------------------------------------------------------------------------
+  // --- under the lock
+  // -----------------------------------------------------------------------------
   [[nodiscard]] Fabric& fabric() noexcept;
   [[nodiscard]] Group& group() noexcept;
   [[nodiscard]] remote::Progress& progress() noexcept;
   [[nodiscard]] Containers& containers();
   [[nodiscard]] pubsub::DomainParticipant& participant();
-  /// The part of this kind and name, or one that `make` makes. Throws Error if the name belongs to
-  /// a part of another type.
-  template <std::derived_from<Part> P, class Make>
-  [[nodiscard]] std::shared_ptr<P> part(const std::string& kind_and_name, const Make& make) {
-    if (const std::shared_ptr<Part> known = find(kind_and_name)) {
+  /// The object of this kind and name, or one that `make` makes. Throws Error if the name belongs
+  /// to an object of another type.
+  template <std::derived_from<NodeObject> P, class Make>
+  [[nodiscard]] std::shared_ptr<P> object(const std::string& kind_and_name, const Make& make) {
+    if (const std::shared_ptr<NodeObject> known = find(kind_and_name)) {
       if (auto same = std::dynamic_pointer_cast<P>(known)) return same;
       throw Error("node: " + kind_and_name + " has another type in this process already");
     }
@@ -228,13 +227,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     return RecordRing::Claim::ok;
   }
 
-  /// A turn that this thread has. A thread can have those of several engines.
-  struct InTurn {
+  /// A lock that this thread holds. A thread can hold those of several engines.
+  struct HeldLock {
     const Engine* engine;
-    const InTurn* outer;
+    const HeldLock* outer;
   };
-  /// Takes the turn, unless this thread has it, and gives it back. Throws Error if this thread has
-  /// another engine's turn, and this one does not come: the two may wait for each other.
+  /// Takes the lock, unless this thread holds it, and releases it. Throws Error if this thread
+  /// holds another engine's lock, and this one does not come: the two may wait for each other.
   class Held {
    public:
     enum class Patience : std::uint8_t { some, endless };
@@ -244,15 +243,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
     ~Held() {
       if (!is_new_) return;
       innermost = its_.outer;
-      engine_.turn_.give();
+      engine_.lock_.unlock();
     }
 
    private:
     Engine& engine_;
-    InTurn its_;
+    HeldLock its_;
     const bool is_new_;
   };
-  /// Gives a turn back that was taken.
+  /// Releases a lock that was taken.
   class Adopted {
    public:
     explicit Adopted(Engine& engine) noexcept : engine_(engine), its_{&engine, innermost} {
@@ -262,12 +261,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Adopted& operator=(const Adopted&) = delete;
     ~Adopted() {
       innermost = its_.outer;
-      engine_.turn_.give();
+      engine_.lock_.unlock();
     }
 
    private:
     Engine& engine_;
-    InTurn its_;
+    HeldLock its_;
   };
 
   explicit Engine(const NodeOptions& options);
@@ -277,8 +276,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void do_callbacks(std::deque<std::function<void()>> work) noexcept;
   void start_pinned() noexcept;
   void tell_view();
-  [[nodiscard]] std::shared_ptr<Part> find(const std::string& kind_and_name) const;
-  void add(const std::string& kind_and_name, std::shared_ptr<Part> part);
+  [[nodiscard]] std::shared_ptr<NodeObject> find(const std::string& kind_and_name) const;
+  void add(const std::string& kind_and_name, std::shared_ptr<NodeObject> object);
   void link(SharedCall& call) noexcept;
   void unlink(SharedCall& call) noexcept;
 
@@ -292,14 +291,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void sleep();
   void leave_and_end(std::string why) noexcept;
 
-  void take_turn() noexcept;
-  void give_turn() noexcept;
+  void take_lock() noexcept;
+  void release_lock() noexcept;
 
-  static thread_local constinit const InTurn* innermost;
+  static thread_local constinit const HeldLock* innermost;
 
-  const std::uint64_t number_;
-  InTurn node_thread_{this, nullptr};
-  Turn turn_;
+  std::uint64_t number_ = 0;
+  HeldLock node_thread_{this, nullptr};
+  EngineLock lock_;
   RecordRing queue_;
   const bool sleeper_has_barrier_;
   std::atomic<bool> asleep_{false};

@@ -21,9 +21,9 @@ class MapHandle {
   MapHandle(std::shared_ptr<node::Engine> engine, const std::string& name, MapOptions options)
       : engine_(std::move(engine)) {
     options.name = name;
-    part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>("map '" + name + "'", [&] {
-        return std::make_shared<Part>(engine_->containers(), options);
+    object_ = engine_->with_lock([&] {
+      return engine_->template object<Object>("map '" + name + "'", [&] {
+        return std::make_shared<Object>(engine_->containers(), options);
       });
     });
   }
@@ -62,9 +62,9 @@ class MapHandle {
 
  private:
   struct Nothing {};
-  class Part final : public node::Part {
+  class Object final : public node::NodeObject {
    public:
-    Part(Containers& containers, const MapOptions& options)
+    Object(Containers& containers, const MapOptions& options)
         : who_("map '" + options.name + "'"), map_(std::in_place, containers, options) {}
     [[nodiscard]] const std::string& who() const noexcept { return who_; }
     [[nodiscard]] HashMap<K, V>& map() noexcept { return *map_; }
@@ -78,20 +78,20 @@ class MapHandle {
   template <class T, class Argument, class Begin, class Take>
   Future<T> call(const char* name, const K& key, const Argument& argument, Begin begin, Take take) {
     return node::begin_call<T>(
-        *engine_, name, false, [&] { return begin(part_->map(), key, argument); },
+        *engine_, name, false, [&] { return begin(object_->map(), key, argument); },
         [&] {
-          return [part = part_.get(), key, argument, begin] {
-            return begin(part->map(), key, argument);
+          return [object = object_.get(), key, argument, begin] {
+            return begin(object->map(), key, argument);
           };
         },
-        [part = part_.get(), name, take](const Found<V>& found) -> Result<T> {
-          if (!found.ok()) return node::failure_of(part->who(), name, found.status, "map");
+        [object = object_.get(), name, take](const Found<V>& found) -> Result<T> {
+          if (!found.ok()) return node::failure_of(object->who(), name, found.status, "map");
           return Result<T>(take(found));
         });
   }
 
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

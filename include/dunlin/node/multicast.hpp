@@ -48,12 +48,13 @@ struct MulticastSetup {
 namespace node {
 
 /// A multicast, and the ring in which messages of other threads wait for it.
-class MulticastPart final : public Part {
+class MulticastObject final : public NodeObject {
  public:
   using Upcall =
-      std::function<void(std::span<const multicast::Delivery> batch, MulticastPart& part)>;
-  MulticastPart(Engine& engine, const std::string& name, MulticastSetup setup, Upcall upcall = {});
-  ~MulticastPart() override;
+      std::function<void(std::span<const multicast::Delivery> batch, MulticastObject& object)>;
+  MulticastObject(Engine& engine, const std::string& name, MulticastSetup setup,
+                  Upcall upcall = {});
+  ~MulticastObject() override;
 
   // --- any thread --------------------------------------------------------------------------------
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message);
@@ -62,7 +63,8 @@ class MulticastPart final : public Part {
   /// Waits until joined(). Throws Error when the time is up, or if this member is refused.
   void wait_until_joined(std::uint64_t timeout_ns);
 
-  // --- with the turn -----------------------------------------------------------------------------
+  // --- under the lock
+  // -----------------------------------------------------------------------------
   [[nodiscard]] Multicast& core() noexcept { return *multicast_; }
   [[nodiscard]] const std::string& name_of(std::uint32_t sender) const { return names_.at(sender); }
   [[nodiscard]] bool is_me(std::uint32_t sender) const noexcept { return sender == me_; }
@@ -99,15 +101,15 @@ class MulticastHandle {
   /// it in the order of this thread's sends. `no_room`: nothing is sent; try again. `ended`: the
   /// node, or its membership in the subgroup, has ended. Throws Error for more than kMaxCastBytes.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
-    return part_->send(message);
+    return object_->send(message);
   }
   [[nodiscard]] multicast::SendResult send(std::string_view text) {
-    return part_->send(std::as_bytes(std::span(text)));
+    return object_->send(std::as_bytes(std::span(text)));
   }
   /// Waits until this member is in the subgroup, and has its state. Throws Error when the time is
   /// up.
   void wait_until_joined(std::uint64_t timeout_ns = 10'000'000'000) {
-    part_->wait_until_joined(timeout_ns);
+    object_->wait_until_joined(timeout_ns);
   }
   /// Whether all other members have what was sent here, and will deliver it even if this one ends.
   [[nodiscard]] bool acknowledged();
@@ -115,7 +117,7 @@ class MulticastHandle {
 
  private:
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<node::MulticastPart> part_;
+  std::shared_ptr<node::MulticastObject> object_;
 };
 
 }  // namespace dunlin

@@ -22,9 +22,9 @@ class QueueHandle {
   QueueHandle(std::shared_ptr<node::Engine> engine, const std::string& name, QueueOptions options)
       : engine_(std::move(engine)) {
     options.name = name;
-    part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>("queue '" + name + "'", [&] {
-        return std::make_shared<Part>(engine_->containers(), options);
+    object_ = engine_->with_lock([&] {
+      return engine_->template object<Object>("queue '" + name + "'", [&] {
+        return std::make_shared<Object>(engine_->containers(), options);
       });
     });
   }
@@ -44,9 +44,9 @@ class QueueHandle {
   }
 
  private:
-  class Part final : public node::Part {
+  class Object final : public node::NodeObject {
    public:
-    Part(Containers& containers, const QueueOptions& options)
+    Object(Containers& containers, const QueueOptions& options)
         : who_("queue '" + options.name + "'"), queue_(std::in_place, containers, options) {}
     [[nodiscard]] const std::string& who() const noexcept { return who_; }
     [[nodiscard]] Queue<T>& queue() noexcept { return *queue_; }
@@ -60,21 +60,21 @@ class QueueHandle {
   template <class R, class Begin, class Take>
   Future<R> call(const char* name, Begin begin, Take take, R in_vain) {
     return node::begin_call<R>(
-        *engine_, name, false, [&] { return begin(part_->queue()); },
-        [&] { return [part = part_.get(), begin] { return begin(part->queue()); }; },
-        [part = part_.get(), name, take, in_vain](const auto& outcome) -> Result<R> {
+        *engine_, name, false, [&] { return begin(object_->queue()); },
+        [&] { return [object = object_.get(), begin] { return begin(object->queue()); }; },
+        [object = object_.get(), name, take, in_vain](const auto& outcome) -> Result<R> {
           using remote::Status;
           if (outcome.status == Status::full || outcome.status == Status::empty ||
               outcome.status == Status::timed_out)
             return Result<R>(in_vain);
           if (outcome.status != Status::ok)
-            return node::failure_of(part->who(), name, outcome.status, "queue");
+            return node::failure_of(object->who(), name, outcome.status, "queue");
           return Result<R>(take(outcome));
         });
   }
 
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

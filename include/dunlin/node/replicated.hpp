@@ -54,9 +54,9 @@ class Replicated {
  public:
   Replicated(std::shared_ptr<node::Engine> engine, const std::string& name)
       : engine_(std::move(engine)) {
-    part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>("replicated '" + name + "'",
-                                          [&] { return std::make_shared<Part>(*engine_, name); });
+    object_ = engine_->with_lock([&] {
+      return engine_->template object<Object>(
+          "replicated '" + name + "'", [&] { return std::make_shared<Object>(*engine_, name); });
     });
   }
 
@@ -67,18 +67,19 @@ class Replicated {
     using R = std::remove_cvref_t<std::invoke_result_t<Apply, T&, const Command&>>;
     std::vector<std::byte> message = header(kNumberOf<Command>);
     append(command, message);
-    auto* const pending = new PendingCommand<R>(*engine_, *part_);
-    pending->number = part_->expect(*pending);
+    auto* const pending = new PendingCommand<R>(*engine_, *object_);
+    pending->number = object_->expect(*pending);
     std::memcpy(message.data() + kNumberOffset, &pending->number, sizeof pending->number);
-    Failure why{remote::Status::overloaded, part_->who + ": no room for a command now; try again"};
+    Failure why{remote::Status::overloaded,
+                object_->who + ": no room for a command now; try again"};
     try {
-      const multicast::SendResult sent = part_->messages.send(message);
+      const multicast::SendResult sent = object_->messages.send(message);
       if (sent == multicast::SendResult::sent) return Future<R>(pending);
       if (sent == multicast::SendResult::ended) why = engine_->why_stopped();
     } catch (const Error& error) {
       why = {remote::Status::too_long, error.what()};
     }
-    if (part_->forget(pending->number) == nullptr) return Future<R>(pending);  // the end took it
+    if (object_->forget(pending->number) == nullptr) return Future<R>(pending);  // the end took it
     pending->release();  // as the call, which is none
     pending->release();  // as the future, which is none
     return Future<R>(engine_->number(), std::move(why));
@@ -87,11 +88,11 @@ class Replicated {
   /// have applied more.
   template <class Look>
   auto look(Look&& look) const {
-    return engine_->with_turn([&] { return look(std::as_const(part_->object)); });
+    return engine_->with_lock([&] { return look(std::as_const(object_->state)); });
   }
   /// Waits until this member takes part, with the state that the others have.
   void wait_until_joined(std::uint64_t timeout_ns = 10'000'000'000) {
-    part_->messages.wait_until_joined(timeout_ns);
+    object_->messages.wait_until_joined(timeout_ns);
   }
 
  private:
@@ -138,7 +139,7 @@ class Replicated {
     }
   }
 
-  class Part;
+  class Object;
   /// A command of this member's that has not come back yet.
   class AnyPending {
    public:
@@ -150,34 +151,34 @@ class Replicated {
   template <class R>
   class PendingCommand final : public node::SharedResult<R>, public AnyPending {
    public:
-    PendingCommand(node::Engine& engine, Part& part)
-        : node::SharedResult<R>(engine, false), part_(part) {}
-    /// Ends the call; requires that the part has forgotten it.
+    PendingCommand(node::Engine& engine, Object& object)
+        : node::SharedResult<R>(engine, false), object_(object) {}
+    /// Ends the call; requires that the object has forgotten it.
     void take(Result<R> how) noexcept {
       this->result = std::move(how);
       this->end();
     }
     void fail_with(Failure failure) noexcept override { take(std::move(failure)); }
     void fail(Failure failure) noexcept override {
-      if (part_.forget(number) != nullptr) take(std::move(failure));
+      if (object_.forget(number) != nullptr) take(std::move(failure));
     }
     std::uint64_t number = 0;
 
    private:
-    Part& part_;
+    Object& object_;
   };
 
-  class Part final : public node::Part {
+  class Object final : public node::NodeObject {
    public:
-    Part(node::Engine& engine, const std::string& name)
+    Object(node::Engine& engine, const std::string& name)
         : who("replicated '" + name + "'"),
           messages(engine, name,
-                   {.save = [this] { return bytes_of_text(object.save()); },
+                   {.save = [this] { return bytes_of_text(state.save()); },
                     .load =
                         [this](std::span<const std::byte> saved) {
-                          object.load({reinterpret_cast<const char*>(saved.data()), saved.size()});
+                          state.load({reinterpret_cast<const char*>(saved.data()), saved.size()});
                         }},
-                   [this](std::span<const multicast::Delivery> batch, node::MulticastPart& of) {
+                   [this](std::span<const multicast::Delivery> batch, node::MulticastObject& of) {
                      for (const auto& delivery : batch) take(delivery, of.is_me(delivery.sender));
                    }),
           engine_(engine) {}
@@ -197,7 +198,7 @@ class Replicated {
       return found;
     }
 
-    // --- with the turn
+    // --- under the lock
     std::size_t poll() override { return messages.poll(); }
     void close() noexcept override { messages.close(); }
     [[nodiscard]] bool handed_over() override { return messages.handed_over(); }
@@ -214,8 +215,8 @@ class Replicated {
     }
 
     const std::string who;
-    T object{};
-    node::MulticastPart messages;
+    T state{};
+    node::MulticastObject messages;
 
    private:
     static std::vector<std::byte> bytes_of_text(const std::string& text) {
@@ -243,10 +244,10 @@ class Replicated {
           if (!pubsub::decode_sample(type<Command>(), type<Command>().plain, bytes, &its_command))
             throw Error(who + ": a command that no member of this release sends");
           if constexpr (std::is_void_v<R>) {
-            object.apply(its_command);
+            state.apply(its_command);
             if (mine != nullptr) mine->take(Result<void>());
           } else {
-            R result = object.apply(its_command);
+            R result = state.apply(its_command);
             if (mine != nullptr) mine->take(std::move(result));
           }
         } catch (const std::exception& error) {
@@ -268,7 +269,7 @@ class Replicated {
   };
 
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

@@ -40,11 +40,11 @@ class SegmentsHandle {
   Future<void> unlock(Key key);
 
  private:
-  class Part;
+  class Object;
   template <class T, class Begin, class Convert>
   Future<T> call(const char* name, bool borrows, const Begin& begin, const Convert& convert);
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

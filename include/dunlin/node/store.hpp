@@ -91,9 +91,9 @@ class StoreHandle {
                         std::uint32_t attempts = 1'000);
 
  private:
-  class Part;
+  class Object;
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 class StoreHandle::Transaction {
@@ -111,17 +111,17 @@ class StoreHandle::Transaction {
 
  private:
   friend class StoreHandle;
-  Transaction(node::Engine& engine, Part& part);
+  Transaction(node::Engine& engine, Object& object);
   ~Transaction();
-  /// Calls `begin` with the turn, and waits for the operation that it returns.
+  /// Calls `begin` under the lock, and waits for the operation that it returns.
   template <class Begin>
   remote::Status run(const Begin& begin);
   remote::Status commit();
   void clear();
 
   node::Engine& engine_;
-  Part& part_;
-  StoreTransaction* transaction_;  // belongs to the part; used with the turn
+  Object& object_;
+  StoreTransaction* transaction_;  // belongs to the object; used under the lock
   bool is_cancelled_ = false;
 };
 

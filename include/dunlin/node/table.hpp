@@ -26,25 +26,25 @@ class TableHandle {
  public:
   TableHandle(std::shared_ptr<node::Engine> engine, const std::string& name)
       : engine_(std::move(engine)) {
-    part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>("table '" + name + "'",
-                                          [&] { return std::make_shared<Part>(*engine_, name); });
+    object_ = engine_->with_lock([&] {
+      return engine_->template object<Object>(
+          "table '" + name + "'", [&] { return std::make_shared<Object>(*engine_, name); });
     });
   }
 
   /// Calls `change(Row& mine)` for the own row, then publishes these columns (none: the whole row).
   template <class Change, class... Columns>
   void update(Change&& change, Columns... columns) {
-    engine_->with_turn([&] {
-      change(part_->table().mine());
-      static_cast<void>(part_->table().push(columns...));
+    engine_->with_lock([&] {
+      change(object_->table().mine());
+      static_cast<void>(object_->table().push(columns...));
     });
     engine_->wake_if_asleep();
   }
   /// Returns what `look(const Table<Row>&)` returns; no row changes here meanwhile but by peers.
   template <class Look>
   auto look(Look&& look) const {
-    return engine_->look_with_turn([&] { return look(std::as_const(part_->table())); });
+    return engine_->look_with_lock([&] { return look(std::as_const(object_->table())); });
   }
   [[nodiscard]] Snapshot<Row> snapshot() const {
     return look([](const Table<Row>& table) { return table.snapshot(); });
@@ -60,10 +60,10 @@ class TableHandle {
   /// constant Table<Row>.
   template <class P>
   [[nodiscard]] Future<void> until(P predicate) {
-    return engine_->with_turn([&] {
+    return engine_->with_lock([&] {
       auto* const waiting = new Waiting(*engine_);
       Future<void> future(waiting);
-      waiting->begin(*part_, std::move(predicate));
+      waiting->begin(*object_, std::move(predicate));
       engine_->wake_if_asleep();
       return future;
     });
@@ -72,8 +72,8 @@ class TableHandle {
   /// in a view. The trigger may change the own row and push, and must not wait.
   template <class P, class Trigger>
   void when(P predicate, Trigger trigger) {
-    engine_->with_turn([&] {
-      part_->add([engine = engine_.get(), predicate, trigger](Table<Row>& table) {
+    engine_->with_lock([&] {
+      object_->add([engine = engine_.get(), predicate, trigger](Table<Row>& table) {
         table.when(predicate).transition(
             [engine, trigger](Table<Row>& its) { engine->call_back([&] { trigger(its); }); });
       });
@@ -82,10 +82,10 @@ class TableHandle {
   }
 
  private:
-  class Part final : public node::Part {
+  class Object final : public node::NodeObject {
    public:
     using Register = std::function<void(Table<Row>&)>;
-    Part(node::Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) {
+    Object(node::Engine& engine, std::string name) : engine_(engine), name_(std::move(name)) {
       make();
     }
     [[nodiscard]] Table<Row>& table() noexcept { return *table_; }
@@ -137,10 +137,10 @@ class TableHandle {
    public:
     explicit Waiting(node::Engine& engine) : node::SharedResult<void>(engine, false) {}
     template <class P>
-    void begin(Part& part, P predicate) {
+    void begin(Object& object, P predicate) {
       this->link();
-      part_ = &part;
-      number_ = part.add([this, predicate](Table<Row>& table) {
+      object_ = &object;
+      number_ = object.add([this, predicate](Table<Row>& table) {
         handle_ = table.when(predicate).once([this] { finish(Result<void>()); });
       });
     }
@@ -151,17 +151,17 @@ class TableHandle {
 
    private:
     void finish(Result<void> how) noexcept {
-      part_->remove(number_);
+      object_->remove(number_);
       this->result = std::move(how);
       this->end();
     }
-    Part* part_ = nullptr;
+    Object* object_ = nullptr;
     std::uint64_t number_ = 0;
     typename Table<Row>::Handle handle_;
   };
 
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

@@ -39,37 +39,37 @@ class TopicHandle {
  public:
   TopicHandle(std::shared_ptr<node::Engine> engine, const std::string& name, TopicSetup<T> setup)
       : engine_(std::move(engine)) {
-    part_ = engine_->with_turn([&] {
-      return engine_->template part<Part>("topic '" + name + "'", [&] {
-        return std::make_shared<Part>(*engine_, name, std::move(setup));
+    object_ = engine_->with_lock([&] {
+      return engine_->template object<Object>("topic '" + name + "'", [&] {
+        return std::make_shared<Object>(*engine_, name, std::move(setup));
       });
     });
   }
 
   /// Writes a sample, at once or from the node's thread. `written`: the node has taken it, and
   /// writes it in the order of this thread's writes. `no_room`: nothing is written; try again.
-  [[nodiscard]] pubsub::WriteResult write(const T& sample) { return part_->write(sample); }
+  [[nodiscard]] pubsub::WriteResult write(const T& sample) { return object_->write(sample); }
   /// The samples that have come since the last take(), without those that only end an instance.
   [[nodiscard]] std::vector<T> take() {
-    return engine_->with_turn([&] {
+    return engine_->with_lock([&] {
       std::vector<T> samples;
-      if (part_->reader())
-        for (const pubsub::Sample<T> sample : part_->reader()->take())
+      if (object_->reader())
+        for (const pubsub::Sample<T> sample : object_->reader()->take())
           if (sample.info().valid()) samples.push_back(sample.data());
       return samples;
     });
   }
   /// How many readers of other members there are for this writer.
   [[nodiscard]] std::uint32_t matched() {
-    return engine_->with_turn([&] { return part_->matched(); });
+    return engine_->with_lock([&] { return object_->matched(); });
   }
 
  private:
   static constexpr std::uint32_t kMostWaiting = 1'024;
 
-  class Part final : public node::Part {
+  class Object final : public node::NodeObject {
    public:
-    Part(node::Engine& engine, const std::string& name, TopicSetup<T> setup)
+    Object(node::Engine& engine, const std::string& name, TopicSetup<T> setup)
         : engine_(engine), topic_(engine.participant(), name, setup.topic) {
       if (setup.writes)
         writer_.emplace(pubsub::Publisher(engine.participant()), topic_, setup.writer);
@@ -147,11 +147,11 @@ class TopicHandle {
     std::optional<pubsub::DataWriter<T>> writer_;
     std::optional<pubsub::DataReader<T>> reader_;
     std::atomic<std::uint32_t> accepted_{0};
-    std::deque<T> waiting_;  // with the turn
+    std::deque<T> waiting_;  // under the lock
   };
 
   std::shared_ptr<node::Engine> engine_;
-  std::shared_ptr<Part> part_;
+  std::shared_ptr<Object> object_;
 };
 
 }  // namespace dunlin

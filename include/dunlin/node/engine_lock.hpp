@@ -3,34 +3,34 @@
 #include <atomic>
 #include <cstdint>
 
-/// A Turn is what a thread has while it works on a node's objects: one thread at a time (NODE-1). A
-/// thread that comes often keeps it for many polls, and gives it to another one that wants it.
+/// The lock of a node's engine: the thread that holds it works on the node's objects (NODE-1). The
+/// polling thread keeps it for many polls, and shares it with threads that wait for it.
 namespace dunlin::node {
 
-class Turn {
+class EngineLock {
  public:
-  Turn() = default;
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  EngineLock() = default;
+  EngineLock(const EngineLock&) = delete;
+  EngineLock& operator=(const EngineLock&) = delete;
 
-  [[nodiscard]] bool try_take() noexcept {
+  [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t free = kFree;
     return state_.load(std::memory_order_relaxed) == kFree &&
            state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
-  /// Waits for the turn. The thread that has it, and those that would take it, learn from wanted()
+  /// Waits for the lock. The thread that holds it, and those that try it, learn from wanted()
   /// that another one waits.
-  void take() noexcept { static_cast<void>(take_within(kForever)); }
-  /// Waits at most so long; returns whether this thread has the turn.
-  [[nodiscard]] bool take_within(std::uint64_t timeout_ns) noexcept;
-  void give() noexcept {
+  void lock() noexcept { static_cast<void>(try_lock_for(kForever)); }
+  /// Waits at most so long; returns whether this thread holds the lock.
+  [[nodiscard]] bool try_lock_for(std::uint64_t timeout_ns) noexcept;
+  void unlock() noexcept {
     if (state_.exchange(kFree, std::memory_order_release) == kAwaited) state_.notify_one();
   }
   [[nodiscard]] bool wanted() const noexcept {
     return wanted_.load(std::memory_order_relaxed) != 0;
   }
-  /// Gives the turn to those that want it, and takes it back. Requires that this thread has it.
+  /// Lets a thread that waits have the lock, and takes it back. Requires that this thread holds it.
   void share() noexcept;
 
  private:

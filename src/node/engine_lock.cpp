@@ -1,6 +1,6 @@
 #include <sched.h>
 
-#include <dunlin/node/turn.hpp>
+#include <dunlin/node/engine_lock.hpp>
 
 #include "fabric/system.hpp"
 #include "run/threads.hpp"
@@ -8,26 +8,26 @@
 namespace dunlin::node {
 namespace {
 
-// A turn of the polling thread lasts one poll, so a waiter looks for about as long, lets others
-// have the processor for a while, and only then sleeps.
+// The polling thread shares the lock after each poll, so a waiter looks for about as long, lets
+// others have the processor for a while, and only then sleeps.
 constexpr std::uint32_t kLooks = 256;
 constexpr std::uint32_t kYields = 64;
 
 }  // namespace
 
-bool Turn::take_within(std::uint64_t timeout_ns) noexcept {
+bool EngineLock::try_lock_for(std::uint64_t timeout_ns) noexcept {
   // Those that wait already come first.
-  if (!wanted() && try_take()) return true;
+  if (!wanted() && try_lock()) return true;
   wanted_.fetch_add(1, std::memory_order_relaxed);
   const bool taken = look_for_it(timeout_ns) || (timeout_ns == kForever && sleep_for_it());
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   return taken;
 }
 
-bool Turn::look_for_it(std::uint64_t timeout_ns) noexcept {
+bool EngineLock::look_for_it(std::uint64_t timeout_ns) noexcept {
   const std::uint64_t begun_ns = timeout_ns == kForever ? 0 : read_clock_ns(CLOCK_MONOTONIC);
   for (std::uint32_t look = 0; look < kLooks + kYields || timeout_ns != kForever; ++look) {
-    if (try_take()) return true;
+    if (try_lock()) return true;
     if (look < kLooks) {
       threads::pause();
       continue;
@@ -39,22 +39,22 @@ bool Turn::look_for_it(std::uint64_t timeout_ns) noexcept {
   return false;
 }
 
-/// Takes the turn as awaited, as others may sleep, too: give() wakes the next one then. A sleeper
+/// Takes the lock as awaited, as others may sleep, too: unlock() wakes the next one then. A sleeper
 /// that took it otherwise would leave them asleep.
-bool Turn::sleep_for_it() noexcept {
+bool EngineLock::sleep_for_it() noexcept {
   while (state_.exchange(kAwaited, std::memory_order_acquire) != kFree)
     state_.wait(kAwaited, std::memory_order_relaxed);
   return true;
 }
 
-void Turn::share() noexcept {
-  give();
+void EngineLock::share() noexcept {
+  unlock();
   for (std::uint32_t look = 0;
        look < kLooks && wanted() && state_.load(std::memory_order_relaxed) == kFree; ++look)
     threads::pause();
   // Where processors are few, the waiter has none yet.
   if (wanted() && state_.load(std::memory_order_relaxed) == kFree) sched_yield();
-  take();
+  lock();
 }
 
 }  // namespace dunlin::node
