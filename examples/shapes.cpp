@@ -46,7 +46,8 @@ int main() try {
   std::string picture;
   for (int row = 0; row < kHeight; ++row) picture += std::string(kWidth, '.') + '\n';
   for (const auto& [name, shape] : shapes)  // the first letter of each colour where its shape is
-    picture.at(static_cast<std::size_t>(shape.y * (kWidth + 1) + shape.x)) = name.front();
+    picture.at(static_cast<std::size_t>(shape.y) * (kWidth + 1) +
+               static_cast<std::size_t>(shape.x)) = name.front();
   std::cout << picture;
 } catch (const dunlin::Error& error) {
   std::cerr << error.what() << '\n';

@@ -49,7 +49,7 @@ void wait_without_gil(const Done& done, const GiveUp& give_up) {
       const nb::gil_scoped_release others_run;
       give_up();
     }
-    throw interrupted;
+    throw nb::python_error(interrupted);
   }
 }
 
@@ -67,7 +67,7 @@ nb::object wait_for(Begun<T, Convert> begun) {
 
 /// A coroutine that nobody waits for.
 struct Detached {
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming)
     Detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }

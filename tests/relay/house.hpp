@@ -51,7 +51,7 @@ class House {
   explicit House(relay::RelayOptions options = {})
       : fabric(join({.group = fresh_group(), .names = {"r"}, .name = "r"})),
         group(*fabric),
-        participant(group),
+        participant(group, {.sender_linger_ms = 0}),  // so that members change at once, or not
         relay(participant, std::move(options)) {}
 
   std::unique_ptr<relay::RelayClient> client(relay::ClientOptions options = {}) {

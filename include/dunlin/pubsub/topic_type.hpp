@@ -130,7 +130,7 @@ template <class T>
 std::string describe_type() {
   std::string text = std::string(type_name<T>()) + " " + struct_note<T>();
   if constexpr (is_plain<T>()) text += " plain " + std::to_string(sizeof(T));
-  text += "\n";
+  text += '\n';
   describe_members<T>(text, "");
   return text;
 }

@@ -99,21 +99,24 @@ inline void CallBase::take_over(CallBase& other) noexcept {
   if (state_->awaiting_ != nullptr) state_->awaiting_->call_ = this;
 }
 
+/// A call with a result; how one waits for that is its subclass's.
 template <class T>
-class [[nodiscard]] Call : public CallBase {
+class [[nodiscard]] BasicCall : public CallBase {
  public:
   /// No call: as one that has ended, with `ok`.
-  Call() noexcept : CallBase(nullptr), result_(ended_with<T>(Status::ok)) {}
+  BasicCall() noexcept : CallBase(nullptr), result_(ended_with<T>(Status::ok)) {}
   /// A call that has ended so.
-  Call(Progress& progress, T result) noexcept : CallBase(&progress), result_(std::move(result)) {}
+  BasicCall(Progress& progress, T result) noexcept
+      : CallBase(&progress), result_(std::move(result)) {}
   /// Begins the protocol, which may have ended when this returns. Until then, and if it has no
   /// result of its own, the result is `begun` with another status. The result of the protocol may
   /// be of another type, from which T is made: frames are not made for types of a program.
   template <class U>
-  Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns = kForever,
-       T begun = ended_with<T>(Status::under_way));
-  Call(Call&& other) noexcept : CallBase(std::move(other)), result_(std::move(other.result_)) {}
-  Call& operator=(Call&& other) noexcept {
+  BasicCall(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns = kForever,
+            T begun = ended_with<T>(Status::under_way));
+  BasicCall(BasicCall&& other) noexcept
+      : CallBase(std::move(other)), result_(std::move(other.result_)) {}
+  BasicCall& operator=(BasicCall&& other) noexcept {
     // The other's members are read before anything that may change memory, so that those of a call
     // that has just ended are in registers still: a processor waits some 12 cycles for a struct
     // that was written field by field and is read as a whole.
@@ -126,7 +129,7 @@ class [[nodiscard]] Call : public CallBase {
     result_ = std::move(result);
     return *this;
   }
-  ~Call() { abandon(); }
+  ~BasicCall() { abandon(); }
 
   [[nodiscard]] bool ok() const noexcept { return status() == Status::ok; }
   [[nodiscard]] Status status() const noexcept {
@@ -142,19 +145,35 @@ class [[nodiscard]] Call : public CallBase {
     wait_until_finished(timeout_ns);
     return status();
   }
-  /// Waits for the end, and returns the result.
-  const T& outcome(std::uint64_t timeout_ns = kForever) & {
-    wait_until_finished(timeout_ns);
-    return result_;
-  }
-  T outcome(std::uint64_t timeout_ns = kForever) && {
-    wait_until_finished(timeout_ns);
-    return std::move(result_);
-  }
 
   /// A sentence about the call and its end, if its result has one.
   [[nodiscard]] auto describe() const requires requires(const T& result) { result.describe(); }
   { return result_.describe(); }
+
+ protected:
+  T result_;
+
+ private:
+  template <class U>
+  void take(U&& result) noexcept;
+  template <class U>
+  static void settle(ProtocolState& state, Status status) noexcept;
+};
+
+template <class T>
+class [[nodiscard]] Call : public BasicCall<T> {
+ public:
+  using BasicCall<T>::BasicCall;
+
+  /// Waits for the end, and returns the result.
+  const T& outcome(std::uint64_t timeout_ns = kForever) & {
+    this->wait_until_finished(timeout_ns);
+    return this->result_;
+  }
+  T outcome(std::uint64_t timeout_ns = kForever) && {
+    this->wait_until_finished(timeout_ns);
+    return std::move(this->result_);
+  }
 
   template <class Result>
   class Awaiting final : public AwaitingCall {
@@ -168,14 +187,6 @@ class [[nodiscard]] Call : public CallBase {
   /// its result moves to the coroutine.
   [[nodiscard]] auto operator co_await() & noexcept { return Awaiting<const T&>(*this); }
   [[nodiscard]] auto operator co_await() && noexcept { return Awaiting<T&&>(*this); }
-
- private:
-  template <class U>
-  void take(U&& result) noexcept;
-  template <class U>
-  static void settle(ProtocolState& state, Status status) noexcept;
-
-  T result_;
 };
 
 /// Awaits the end of a call for a protocol, which asks for it in each poll. The call lives as long
@@ -204,7 +215,7 @@ auto ProtocolState::await_transform(Call<T>& call) noexcept {
 
 template <class T>
 template <class U>
-Call<T>::Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns, T begun)
+BasicCall<T>::BasicCall(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns, T begun)
     : CallBase(&progress), result_(std::move(begun)) {
   if (!protocol.handle_ || !may_begin()) {
     set_status(result_, protocol.handle_ ? Status::stopped : Status::no_memory);
@@ -222,7 +233,7 @@ Call<T>::Call(Progress& progress, Protocol<U> protocol, std::uint64_t timeout_ns
 
 template <class T>
 template <class U>
-void Call<T>::take(U&& result) noexcept {
+void BasicCall<T>::take(U&& result) noexcept {
   try {
     if constexpr (std::derived_from<std::remove_cvref_t<U>, T>)
       result_ = static_cast<T&&>(result);  // what the protocol knows besides goes with its frame
@@ -235,9 +246,9 @@ void Call<T>::take(U&& result) noexcept {
 
 template <class T>
 template <class U>
-void Call<T>::settle(ProtocolState& state, Status status) noexcept {
+void BasicCall<T>::settle(ProtocolState& state, Status status) noexcept {
   auto& promise = static_cast<typename Protocol<U>::Promise&>(state);
-  auto& call = *static_cast<Call*>(state.call_);
+  auto& call = *static_cast<BasicCall*>(state.call_);
   if (state.finished_)
     call.take(std::move(promise.result));
   else

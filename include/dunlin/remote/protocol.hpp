@@ -35,6 +35,8 @@ class CallBase;
 class Progress;
 class Runs;
 template <class T>
+class BasicCall;
+template <class T>
 class Call;
 template <class T>
 class Protocol;
@@ -163,7 +165,7 @@ class ProtocolState {
   friend class CallBase;
   friend class Runs;
   template <class T>
-  friend class Call;
+  friend class BasicCall;
   template <class T>
   friend class Nested;
   static FramePool& frames_of(Progress& progress) noexcept;
@@ -215,7 +217,7 @@ class [[nodiscard]] Protocol {
 
  private:
   template <class U>
-  friend class Call;
+  friend class BasicCall;
   friend class Runs;
   template <class U>
   friend class Nested;

@@ -82,7 +82,7 @@ struct CallResult {
 /// How it ends: `ok`, `lost` (the key's member has failed), `no_room` (its memory is full), `full`
 /// (its index is), `out_of_range` (a key or value over its limit), `refused` (the member's store
 /// has another layout), `stopped`, `timed_out`, `abandoned`.
-class StoreOperation final : public remote::Call<store::CallResult> {
+class StoreOperation final : public remote::BasicCall<store::CallResult> {
  public:
   /// Makes an operation that is not under way, and has ended with `ok`.
   StoreOperation() = default;
@@ -133,7 +133,7 @@ class StoreOperation final : public remote::Call<store::CallResult> {
 
  private:
   friend struct store::State;
-  using Call::Call;
+  using BasicCall::BasicCall;
 };
 
 }  // namespace dunlin
