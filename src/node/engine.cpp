@@ -191,8 +191,7 @@ View Engine::view() {
   return is_running() ? state_->group->view() : state_->last_view;
 }
 
-// --- under the lock
-// -------------------------------------------------------------------------------
+// --- under the lock -----------------------------------------------------------------------------
 
 Fabric& Engine::fabric() noexcept { return state_->fabric(); }
 Group& Engine::group() noexcept { return *state_->group; }

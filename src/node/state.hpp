@@ -71,8 +71,7 @@ struct Engine::State final : ForkAware {
   const std::function<void(std::exception_ptr)> on_exception;
   const std::function<void(std::string_view)> on_news;
 
-  // --- under the lock
-  // -----------------------------------------------------------------------------
+  // --- under the lock ---------------------------------------------------------------------------
   std::unique_ptr<Fabric> own_fabric;
   std::unique_ptr<Group> group;
   std::optional<GroupMembers> members;

@@ -182,8 +182,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// The view at hand, or the last one.
   [[nodiscard]] View view();
 
-  // --- under the lock
-  // -----------------------------------------------------------------------------
+  // --- under the lock ---------------------------------------------------------------------------
   [[nodiscard]] Fabric& fabric() noexcept;
   [[nodiscard]] Group& group() noexcept;
   [[nodiscard]] remote::Progress& progress() noexcept;

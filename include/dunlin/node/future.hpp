@@ -82,8 +82,7 @@ class SharedCall {
  protected:
   SharedCall(Engine& engine, bool borrows) noexcept;
 
-  // --- under the lock (NODE-1)
-  // --------------------------------------------------------------------
+  // --- under the lock (NODE-1) ------------------------------------------------------------------
   /// Ends the call by this failure, and gives back what it holds.
   virtual void fail(Failure failure) noexcept = 0;
   /// Puts the call into the list of those under way.

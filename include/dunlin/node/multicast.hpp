@@ -63,8 +63,7 @@ class MulticastObject final : public NodeObject {
   /// Waits until joined(). Throws Error when the time is up, or if this member is refused.
   void wait_until_joined(std::uint64_t timeout_ns);
 
-  // --- under the lock
-  // -----------------------------------------------------------------------------
+  // --- under the lock ---------------------------------------------------------------------------
   [[nodiscard]] Multicast& core() noexcept { return *multicast_; }
   [[nodiscard]] const std::string& name_of(std::uint32_t sender) const { return names_.at(sender); }
   [[nodiscard]] bool is_me(std::uint32_t sender) const noexcept { return sender == me_; }
