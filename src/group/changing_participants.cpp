@@ -37,7 +37,7 @@ bool ChangingSubgroups::hand_over() {
   bool all = true;
   for (const auto& membership : memberships_)
     if (membership->participant != nullptr && !membership->parted)
-      all &= membership->participant->hand_over();
+      all &= membership->participant->hand_over(membership->join.sends);
   return all;
 }
 

@@ -75,7 +75,7 @@ std::size_t ChangingSubgroups::tell_of_leavers() {
   std::size_t told = 0;
   for (const auto& membership : memberships_) {
     if (!membership->hands_over) continue;
-    if (!membership->participant->hand_over()) {
+    if (!membership->participant->hand_over(membership->join.sends)) {
       any_hands_over_ = true;
       continue;
     }

@@ -342,7 +342,7 @@ void Group::State::leave() {
 void Group::State::hand_over() {
   bool all = changing->hand_over();
   each_participant([&](SubgroupParticipant& participant, const group::Subgroups::InView&) {
-    all &= participant.hand_over();
+    all &= participant.hand_over(true);
   });
   if (!all || handed_over_) return;
   handed_over_ = true;

@@ -314,13 +314,14 @@ bool Multicast::Participant::acknowledged() {
 }
 
 /// As nothing more is sent, what was acknowledged once stays acknowledged (MC-O8).
-bool Multicast::Participant::hand_over() {
+bool Multicast::Participant::hand_over(bool sends) {
   leaving_ = true;
   if (has_left_ || handed_over_) return true;
   Fabric& fabric = group_.fabric();
   const std::uint64_t now_ns = fabric.now_ns();
   if (hand_over_until_ns_ == 0) hand_over_until_ns_ = now_ns + options_.hand_over_ms * kNsPerMs;
-  handed_over_ = acknowledged() || now_ns >= hand_over_until_ns_;
+  const bool cannot_send = !sends && !views_.empty() && !present().sends() && resending_.pending();
+  handed_over_ = acknowledged() || cannot_send || now_ns >= hand_over_until_ns_;
   if (!handed_over_) fabric.wake_at(hand_over_until_ns_);
   return handed_over_;
 }

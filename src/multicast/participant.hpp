@@ -48,7 +48,7 @@ class Multicast::Participant final : public SubgroupParticipant {
   [[nodiscard]] std::optional<std::vector<std::byte>> give_state() override;
   void take_state(std::span<const std::byte> state) override;
   void left(const std::string& why) override;
-  [[nodiscard]] bool hand_over() override;
+  [[nodiscard]] bool hand_over(bool sends) override;
 
   /// Asks to be in a subgroup that comes and goes at run time. Throws Error.
   void join(SubgroupJoin join);

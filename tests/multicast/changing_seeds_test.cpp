@@ -267,5 +267,8 @@ TEST(ChangingSubgroupsFromSeeds, LeaveTheMembersOfEachWithOneHistory) {
                       [](std::uint64_t seed) { ChangingSeed(seed).run(); });
 }
 
+/// Node 0 ceases to be a sender before all it has sent has gone, and then leaves.
+TEST(ChangingSubgroupsFromSeeds, ALeaverDoesNotWaitForWhatItCannotSend) { ChangingSeed(496).run(); }
+
 }  // namespace
 }  // namespace dunlin

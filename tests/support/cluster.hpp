@@ -40,12 +40,12 @@ class Cluster {
   }
   remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
   template <class Result>
-  remote::Status end_of(remote::Call<Result>& call) {
+  remote::Status end_of(remote::BasicCall<Result>& call) {
     EXPECT_TRUE(until([&] { return call.finished(); })) << "a call hangs";
     return call.status();
   }
   template <class Result>
-  remote::Status end_of(remote::Call<Result>&& call) {
+  remote::Status end_of(remote::BasicCall<Result>&& call) {
     return end_of(call);
   }
   /// Lets so many rounds, or events of the simulator, go by.

@@ -32,8 +32,9 @@ class SubgroupParticipant {
   [[nodiscard]] virtual bool rests() const noexcept { return false; }
   /// Called when this member will leave the group or this subgroup, which waits until this returns
   /// true: the others have what was sent here, or are waited for no longer. From the first call on,
-  /// nothing more may be sent.
-  [[nodiscard]] virtual bool hand_over() { return true; }
+  /// nothing more may be sent. `sends`: whether this member has asked to be a sender. One that is
+  /// none, and will be none, does not wait: what it has left is never sent.
+  [[nodiscard]] virtual bool hand_over([[maybe_unused]] bool sends) { return true; }
   /// The view will end: stop sending, receiving and delivering.
   virtual void wedge() noexcept = 0;
   /// How much of each sender's messages has been received; does not change once wedged.
