@@ -330,7 +330,7 @@ void Engine::idle(std::uint32_t fruitless) {
   if (state_->crowded || fruitless % threads::kPollsPerYield == 0) {
     sched_yield();
   } else {
-    for (std::uint32_t pause = 0; pause < kPauses && queue_.empty(); ++pause) threads::pause();
+    for (std::uint32_t pause = 0; pause < kPauses && !queue_.ready(); ++pause) threads::pause();
   }
   take_lock();
 }

@@ -13,7 +13,6 @@ namespace dunlin::pubsub {
 namespace {
 
 constexpr std::size_t kMessagesAPoll = kMaxBatchMessages;
-constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 }  // namespace
 

@@ -107,7 +107,6 @@ class ParticipantCore {
   }
   /// Hands over topic after topic, in hand_over_ms for all together.
   void hand_over() noexcept {
-    constexpr std::uint64_t kNsPerMs = 1'000'000;
     const Fabric& fabric = group.fabric();
     const std::uint64_t until_ns = fabric.now_ns() + options.hand_over_ms * kNsPerMs;
     for (const auto& carrier : carriers) {

@@ -6,6 +6,8 @@
 
 namespace dunlin::pubsub {
 
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
 /// The fabric's clock, which is read at most once a poll, and only if a caller asks.
 class PollClock {
  public:

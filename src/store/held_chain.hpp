@@ -116,8 +116,21 @@ class HeldChain {
   /// Its home has failed, and the key has another one. The bytes in batch().entry stay.
   void begin_anew() noexcept;
 
-  /// For `co_await`: posts the batch, and waits until it is placed.
-  class Commit;
+  /// For `co_await`: posts the batch, and waits until it is placed. Each source stays until it is
+  /// used, also if the call is given up.
+  class [[nodiscard]] Commit final : public remote::Waiter {
+   public:
+    Commit(HeldChain& chain, std::uint32_t& round_trips) noexcept
+        : chain_(chain), round_trips_(round_trips) {}
+    [[nodiscard]] bool ready() noexcept override;
+    /// `ok`: all is placed, and the chain is unlocked.
+    [[nodiscard]] remote::Status result() noexcept;
+
+   private:
+    HeldChain& chain_;
+    std::uint32_t& round_trips_;
+    remote::Status status_ = remote::Status::ok;
+  };
 
   /// Gives back what is held, as the destructor does.
   void give_up() noexcept;
@@ -145,21 +158,6 @@ class HeldChain {
   std::uint64_t room_since_ns_ = 0;
   std::uint32_t asked_for_ = UINT32_MAX;  // the size class that was not there
   std::unique_ptr<ChainBatch> batch_;
-};
-
-/// Each source stays until it is used, also if the call is given up.
-class [[nodiscard]] HeldChain::Commit final : public remote::Waiter {
- public:
-  Commit(HeldChain& chain, std::uint32_t& round_trips) noexcept
-      : chain_(chain), round_trips_(round_trips) {}
-  [[nodiscard]] bool ready() noexcept override;
-  /// `ok`: all is placed, and the chain is unlocked.
-  [[nodiscard]] remote::Status result() noexcept;
-
- private:
-  HeldChain& chain_;
-  std::uint32_t& round_trips_;
-  remote::Status status_ = remote::Status::ok;
 };
 
 }  // namespace dunlin::store

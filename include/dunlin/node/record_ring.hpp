@@ -41,6 +41,11 @@ class RecordRing {
   }
 
   // --- the reader --------------------------------------------------------------------------------
+  /// Whether a record is there for read(). Unlike empty(), it takes no line from the writers but
+  /// that of the next record.
+  [[nodiscard]] bool ready() const noexcept {
+    return header_at(head_.load(std::memory_order_relaxed)).load(std::memory_order_relaxed) != 0;
+  }
   /// Gives `see(record)` the records, until there are none, or it returns false: that record stays
   /// the first one. Returns how many records it took.
   template <class See>
