@@ -55,6 +55,7 @@ is_installed_from_pypi() { # NAME
     mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
     cyclonedds) compgen -G "build/venv/lib/python3*/site-packages/cyclonedds/__init__.py" >/dev/null ;;
     nanobind) [[ -e build/venv/bin/hypothesis ]] && compgen -G "build/venv/lib/python3*/site-packages/nanobind/__init__.py" >/dev/null ;;
+    pytest) [[ -e build/venv/bin/hatchling ]] ;; # what is only needed beside it comes last
     redis) compgen -G "build/venv/lib/python3*/site-packages/async_timeout/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;
     *) [[ -e build/venv/bin/$1 ]] ;;
