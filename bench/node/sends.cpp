@@ -12,7 +12,9 @@ namespace dunlin::bench {
 namespace {
 
 constexpr std::size_t kBytes = 100;
-constexpr std::uint32_t kMessages = 100'000;
+// So many that the time in which a sleeping thread wakes does not count.
+constexpr std::uint32_t kMessages = 1'000'000;
+constexpr std::uint32_t kMessagesByLock = 100'000;
 constexpr std::uint32_t kLooksPerYield = 1'000;
 constexpr double kGoalOfSends = 0.7;  // of the rate of a thread that polls by itself
 constexpr std::array kMessage = std::array<std::byte, kBytes>{};
@@ -137,6 +139,7 @@ std::vector<Result> measure_sends(const Effort& effort, std::uint32_t members) {
   const Group group(real_network("shm"), effort, members);
   const std::string front_group = fresh_group();
   const std::uint32_t messages = effort.scaled(kMessages);
+  const std::uint32_t messages_by_lock = effort.scaled(kMessagesByLock);
   constexpr std::array<std::uint32_t, 3> kThreads{1, 2, 4};
   Team team(unpinned(group, members));
   team.run([&](Member& me) {
@@ -146,7 +149,8 @@ std::vector<Result> measure_sends(const Effort& effort, std::uint32_t members) {
     for (const bool waits : {false, true})
       for (const std::uint32_t threads : kThreads)
         contenders.emplace_back([&, threads, waits] {
-          return node_turn(me, [&] { return front.rate(threads, messages, waits); });
+          return node_turn(
+              me, [&] { return front.rate(threads, waits ? messages_by_lock : messages, waits); });
         });
     alternate(me, effort.rounds, contenders);
   });

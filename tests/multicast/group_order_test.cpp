@@ -191,8 +191,8 @@ TEST(GroupOrder, LosesNothingThatAProposerHasHandledWheneverItDies) {
 TEST(GroupOrder, AMinorityDecidesNothing) {
   OrderedGroup group(5);
   group.until_all_ready(5);
-  for (const Rank few : {0, 1})
-    for (const Rank many : {2, 3, 4}) {
+  for (const Rank few : {0U, 1U})
+    for (const Rank many : {2U, 3U, 4U}) {
       group.world.cut(few, many);
       group.world.cut(many, few);
     }

@@ -134,7 +134,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
       std::atomic_signal_fence(std::memory_order_seq_cst);
     else
       std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (is_asleep()) wake();
+    // One of those that see it asleep wakes it: a system call for each message would come before
+    // the thread does.
+    if (is_asleep() && asleep_.exchange(false, std::memory_order_relaxed)) wake();
   }
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
   /// Gives work to the executor: without one, to the polling thread, which then does not hold the
