@@ -114,8 +114,10 @@ std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, 
   print.try_to("hands its keys over; after a further signal it leaves without");
   StoreOperation leaving = store.leave();
   while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
-    if (const char* const signal = further_signal(signals))
+    if (const char* const signal = further_signal(signals)) {
+      print.try_to(fmt::format("leaves without handing over the rest, because of {}", signal));
       return fmt::format("{} came before all had moved", signal);
+    }
   if (leaving.ok()) {
     print.try_to("has handed its keys over");
     return {};

@@ -152,8 +152,8 @@ void die_at_each_moment(std::uint64_t index_keys, std::uint64_t moments) {
     for (std::uint64_t i = 0; i <= moments + 1; ++i) {
       if (testing::Test::HasFailure()) return;
       Moving<Members> moving(index_keys);
-      // Each victim has moments of its own.
-      moving.audit(dies, took * (i * 6 + dies) / (moments * 6));
+      // Each victim has moments of its own, and one when the move is surely over.
+      moving.audit(dies, i > moments ? 2 * took : took * (i * 6 + dies) / (moments * 6));
       ++(moving.is_over ? after : before);
     }
   EXPECT_GT(before, Members::members().size() * moments / 2);

@@ -130,6 +130,7 @@ TEST_F(StoreKeysThatMove, GoIfAnotherSignalComes) {
   a.signal(SIGTERM);
   a.receive_line_of("hands its keys over");
   a.signal(SIGINT);
+  a.receive_line_of("leaves without handing over the rest, because of SIGINT");
   b.signal(SIGCONT);
   a.receive_line_of("ends because of SIGTERM");
   EXPECT_EQ(a.exit_code(), 3);
