@@ -6,19 +6,28 @@
 #include <mutex>
 #include <utility>
 
+#include "fabric/forking.hpp"
 #include "node/state.hpp"
 
 /// Where the program's callbacks run, and what becomes of what they throw (NODE-5).
 namespace dunlin::node {
 namespace {
 
-// The nodes of this process, for futures of calls that had ended when they were begun.
-std::mutex all_nodes_mutex;
-std::map<std::uint64_t, std::weak_ptr<Engine>>& all_nodes() {
-  static auto* const kNodes = new std::map<std::uint64_t, std::weak_ptr<Engine>>;  // outlives them
+/// The nodes of this process, for futures of calls that had ended when they were begun. A child
+/// gets the list when no thread changes it.
+struct AllNodes final : ForkAware {
+  void before_fork() noexcept override { mutex.lock(); }
+  void in_parent() noexcept override { mutex.unlock(); }
+  void in_child() noexcept override { mutex.unlock(); }
+
+  std::mutex mutex;
+  std::map<std::uint64_t, std::weak_ptr<Engine>> by_number;
+  std::uint64_t last_number = 0;
+};
+AllNodes& all_nodes() {
+  static auto* const kNodes = new AllNodes;  // outlives them
   return *kNodes;
 }
-std::uint64_t last_number = 0;
 
 /// To be called in a handler of exceptions.
 void print_exception(const std::string& who) noexcept {
@@ -53,22 +62,25 @@ void call_here(const Caller& call, std::function<void()> callback) {
 }  // namespace
 
 std::uint64_t register_node(const std::shared_ptr<Engine>& engine) {
-  const std::lock_guard lock(all_nodes_mutex);
-  all_nodes().emplace(++last_number, engine);
-  return last_number;
+  AllNodes& nodes = all_nodes();
+  const std::lock_guard lock(nodes.mutex);
+  nodes.by_number.emplace(++nodes.last_number, engine);
+  return nodes.last_number;
 }
 
 void unregister_node(std::uint64_t number) noexcept {
-  const std::lock_guard lock(all_nodes_mutex);
-  all_nodes().erase(number);
+  AllNodes& nodes = all_nodes();
+  const std::lock_guard lock(nodes.mutex);
+  nodes.by_number.erase(number);
 }
 
 void execute_on(std::uint64_t node, std::function<void()> work) {
   std::shared_ptr<Engine> engine;
   {
-    const std::lock_guard lock(all_nodes_mutex);
-    const auto found = all_nodes().find(node);
-    if (found != all_nodes().end()) engine = found->second.lock();
+    AllNodes& nodes = all_nodes();
+    const std::lock_guard lock(nodes.mutex);
+    const auto found = nodes.by_number.find(node);
+    if (found != nodes.by_number.end()) engine = found->second.lock();
   }
   if (engine) return engine->execute(std::move(work));
   const Caller call = [](const std::function<void()>& callback) {

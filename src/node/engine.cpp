@@ -82,6 +82,7 @@ std::shared_ptr<Engine> Engine::start(const NodeOptions& options) {
     throw Error("node: group '" + options.group + "': this process came into no view: " +
                 (begun ? state.group->why_ended() : state.group->describe()));
   state.view = state.group->view().number;
+  engine->keep_view();
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -187,8 +188,13 @@ void Engine::finish() noexcept {
 
 View Engine::view() {
   if (is_forked()) return {};
-  const Held held(*this, Held::Patience::endless);
-  return is_running() ? state_->group->view() : state_->last_view;
+  const std::lock_guard lock(state_->mutex);
+  return state_->last_view;
+}
+
+void Engine::keep_view() {
+  const std::lock_guard lock(state_->mutex);
+  state_->last_view = state_->group->view();
 }
 
 // --- under the lock -----------------------------------------------------------------------------
@@ -300,10 +306,15 @@ void Engine::poll_until_it_ends() {
 
 std::size_t Engine::poll_once() {
   std::size_t done = run_queue();
-  done += state_->progress.poll();
+  try {
+    done += state_->progress.poll();
+  } catch (const ToldException&) {
+    ++done;
+  }
   if (state_->participant) done += state_->participant->poll();
   if (state_->group->view().number != state_->view) {
     state_->view = state_->group->view().number;
+    keep_view();
     for (std::size_t i = 0; i < state_->objects.size(); ++i) state_->objects[i]->view_changed();
     tell_view();
   }
@@ -365,7 +376,6 @@ void Engine::leave_and_end(std::string why) noexcept {
     const std::lock_guard lock(state_->mutex);
     state_->why_ended = why;
   }
-  state_->last_view = state_->group->view();
   ended_.store(true, std::memory_order_release);
   queue_.close();
   for (const auto& object : state_->objects) object->close();

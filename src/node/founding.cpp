@@ -52,8 +52,9 @@ class Founding {
     join_.members = options.names.empty() ? options.members : 0;
     join_.name = options.names.empty() ? std::string() : options.name;
     wait_ms_ = join_.join_ms();
-    join_.timeout_ms = static_cast<std::uint32_t>(wait_ms_) +
-                       kGraceMs;  // our own time-out comes first, and says more
+    // Our own time-out comes first, and says more.
+    join_.timeout_ms = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(std::uint64_t{wait_ms_} + kGraceMs, UINT32_MAX));
     if (join_.network.empty()) join_.network = launch::network_name();
     is_founder_ = options.may_found && (options.names.empty() || in_names());
     if (can_be_joined()) {

@@ -33,7 +33,16 @@ MulticastObject::MulticastObject(Engine& engine, const std::string& name, Multic
   setup.options.hand_over_ms = engine.hand_over_ms();
   multicast_ = Multicast::join(engine.group(), name, setup.options, {.sends = setup.sends});
   multicast_->on_delivery([this](std::span<const multicast::Delivery> batch) { deliver(batch); });
-  if (setup.save || setup.load) multicast_->on_state(std::move(setup.save), std::move(setup.load));
+  // The one that comes asks another member if `save` throws; it leaves the subgroup if `load` does.
+  Multicast::Save save;
+  Multicast::Load load;
+  if (setup.save)
+    save = [&engine, its = std::move(setup.save)] { return engine.call_in_poll(its); };
+  if (setup.load)
+    load = [&engine, its = std::move(setup.load)](std::span<const std::byte> state) {
+      engine.call_in_poll([&] { its(state); });
+    };
+  if (save || load) multicast_->on_state(std::move(save), std::move(load));
   multicast_->on_members([this](const Subgroup& subgroup) { note_members(subgroup); });
 }
 

@@ -83,7 +83,6 @@ struct Engine::State final : ForkAware {
   std::vector<std::shared_ptr<NodeObject>> objects;
   SharedCall* calls = nullptr;  // under way
   std::uint64_t view = 0;
-  View last_view;
   std::function<void(const View&)> on_view;
 
   // --- the polling thread ------------------------------------------------------------------------
@@ -98,6 +97,7 @@ struct Engine::State final : ForkAware {
   std::atomic<bool> leaves{false};
   std::atomic<bool> some_callbacks{false};
   std::mutex mutex;  // for what follows
+  View last_view;    // a copy of the group's
   std::deque<std::function<void()>> callbacks;
   bool no_more_callbacks = false;  // the thread that has work does it
   std::string why_ended;

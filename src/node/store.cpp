@@ -147,7 +147,17 @@ Future<StoreChange> StoreHandle::expire(StoreKey key, std::uint64_t ttl_ns) {
 Future<StoreChange> StoreHandle::update(StoreKey key, StoreUpdater updater) {
   return begin_on_key<StoreChange>(
       *engine_, *object_, "update", key, {},
-      [updater](Store& store, StoreKey k, Bytes) { return store.update(k, updater); }, kChange);
+      [updater, engine = engine_.get()](Store& store, StoreKey k, Bytes) {
+        return store.update(k, [updater, engine](const auto&... found) {
+          try {
+            return updater(found...);
+          } catch (...) {  // the key keeps what it has
+            engine->call_back([] { throw; });
+            return StoreUpdate::keep();
+          }
+        });
+      },
+      kChange);
 }
 
 Future<std::uint64_t> StoreHandle::count() {

@@ -23,14 +23,17 @@
 ///
 ///  NODE-1  One thread at a time works on the fabric and the objects of a node: the one that holds
 ///      the lock. This is the polling thread, or one that finds the lock free.
-///  NODE-2  Calls that one thread makes by one handle take effect in that order: a call is done at
-///      once only if no earlier one waits in the queue.
+///  NODE-2  Calls that one thread makes by one handle begin in that order: a call is done at once
+///      only if no earlier one waits in the queue. One that waits for another member may end after
+///      a later one.
 ///  NODE-3  A call that was accepted is done, or its future says why not. A message that was
 ///      accepted is sent before this member leaves. A call that the queue has no room for is
 ///      refused, with `overloaded`. Once the node begins to leave, it accepts nothing.
 ///  NODE-4  A future ends once; at the latest when its node ends.
-///  NODE-5  Callbacks run on the executor, which gets them in order. What they throw goes to
-///      NodeOptions::on_exception, and the node goes on.
+///  NODE-5  Callbacks run on the executor, which gets them in order; once the node has ended, in
+///  the
+///      thread that gives them. What they throw goes to NodeOptions::on_exception, and the node
+///      goes on.
 ///  NODE-6  The polling thread sleeps only if it has looked at the queue after it had said so; a
 ///      thread that puts a call into the queue looks after that whether it sleeps, and wakes it.
 ///  NODE-7  A node without calls, traffic and timers sleeps.
@@ -71,6 +74,10 @@ class NodeObject {
   /// The node ends: what needs the group and the fabric is destroyed.
   virtual void end() noexcept = 0;
 };
+
+/// What a function of the program threw inside a poll, and on_exception was told. The core knows
+/// how to go on.
+class ToldException final : public std::exception {};
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
@@ -139,6 +146,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
     if (is_asleep() && asleep_.exchange(false, std::memory_order_relaxed)) wake();
   }
   [[nodiscard]] bool is_asleep() const noexcept { return asleep_.load(std::memory_order_relaxed); }
+  /// Calls a function that is a part of a poll: what it throws is told, and comes out of the poll
+  /// as ToldException.
+  template <class Function>
+  decltype(auto) call_in_poll(const Function& function) {
+    try {
+      return function();
+    } catch (...) {
+      call_back([] { throw; });
+      throw ToldException();
+    }
+  }
   /// Gives work to the executor: without one, to the polling thread, which then does not hold the
   /// lock.
   void execute(std::function<void()> work) noexcept;
@@ -277,6 +295,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void do_callbacks(std::deque<std::function<void()>> work) noexcept;
   void start_pinned() noexcept;
   void tell_view();
+  void keep_view();
   [[nodiscard]] std::shared_ptr<NodeObject> find(const std::string& kind_and_name) const;
   void add(const std::string& kind_and_name, std::shared_ptr<NodeObject> object);
   void link(SharedCall& call) noexcept;

@@ -188,6 +188,10 @@ class [[nodiscard]] Future {
           });
       return;
     }
+    if (std::string why = shared_->why_never(); !why.empty()) {
+      let_go();
+      return Future(0, Failure{remote::Status::stopped, std::move(why)}).then(std::move(next));
+    }
     // The continuation owns the call in the future's place.
     node::SharedResult<T>* const shared = std::exchange(shared_, nullptr);
     const auto release = [](node::SharedCall* call) { call->release(); };
@@ -201,7 +205,7 @@ class [[nodiscard]] Future {
   }
 
   // A coroutine goes on on the node's executor, and gets the Result.
-  [[nodiscard]] bool await_ready() const noexcept { return ready(); }
+  [[nodiscard]] bool await_ready() const { return ready() || !shared_->why_never().empty(); }
   void await_suspend(std::coroutine_handle<> waiter) {
     is_awaited_ = true;
     shared_->then([waiter] { waiter.resume(); });

@@ -38,7 +38,8 @@ struct MulticastSetup {
   /// For members that come in later: `save` makes a state of all that was delivered here, and
   /// `load` takes it, before anything is delivered there (Multicast::on_state). The node's thread
   /// calls both. Null at all members: a later member begins with the first message of its first
-  /// view.
+  /// view. What they throw goes to on_exception: if `save` does, the member that comes asks another
+  /// one; if `load` does, it leaves the subgroup.
   Multicast::Save save = nullptr;
   Multicast::Load load = nullptr;
   bool sends = true;  // this member may send
@@ -99,6 +100,7 @@ class MulticastHandle {
   /// Sends a message, at once or from the node's thread. `sent`: the node has taken it, and sends
   /// it in the order of this thread's sends. `no_room`: nothing is sent; try again. `ended`: the
   /// node, or its membership in the subgroup, has ended. Throws Error for more than kMaxCastBytes.
+  /// A callback on the node's thread must not try again in a loop, as nobody else makes room.
   [[nodiscard]] multicast::SendResult send(std::span<const std::byte> message) {
     return object_->send(message);
   }

@@ -65,6 +65,7 @@ class Replicated {
   template <class Command>
   auto apply(const Command& command) {
     using R = std::remove_cvref_t<std::invoke_result_t<Apply, T&, const Command&>>;
+    if (engine_->is_forked()) return Future<R>(engine_->number(), engine_->why_stopped());
     std::vector<std::byte> message = header(kNumberOf<Command>);
     append(command, message);
     auto* const pending = new PendingCommand<R>(*engine_, *object_);
@@ -75,7 +76,7 @@ class Replicated {
     try {
       const multicast::SendResult sent = object_->messages.send(message);
       if (sent == multicast::SendResult::sent) return Future<R>(pending);
-      if (sent == multicast::SendResult::ended) why = engine_->why_stopped();
+      if (sent == multicast::SendResult::ended) why = object_->why_ended();
     } catch (const Error& error) {
       why = {remote::Status::too_long, error.what()};
     }
@@ -198,20 +199,23 @@ class Replicated {
       return found;
     }
 
+    /// Why it takes no command any more.
+    [[nodiscard]] Failure why_ended() const {
+      const std::lock_guard lock(mutex_);
+      return why_left_.empty() ? engine_.why_stopped()
+                               : Failure{remote::Status::stopped, who + ": " + why_left_};
+    }
+
     // --- under the lock
-    std::size_t poll() override { return messages.poll(); }
+    std::size_t poll() override {
+      const std::size_t done = messages.poll();
+      return messages.core().left() ? done + fail_all(messages.core().why_left()) : done;
+    }
     void close() noexcept override { messages.close(); }
     [[nodiscard]] bool handed_over() override { return messages.handed_over(); }
     void end() noexcept override {
       messages.end();
-      for (;;) {
-        const std::uint64_t first = [&] {
-          const std::lock_guard lock(mutex_);
-          return pending_.empty() ? 0 : pending_.begin()->first;
-        }();
-        if (first == 0) return;
-        if (AnyPending* const pending = forget(first)) pending->fail_with(engine_.why_stopped());
-      }
+      static_cast<void>(fail_all({}));
     }
 
     const std::string who;
@@ -219,6 +223,19 @@ class Replicated {
     node::MulticastObject messages;
 
    private:
+    /// Ends what is pending. `why_left`: this member is not in the subgroup any more, though the
+    /// node goes on.
+    std::size_t fail_all(const std::string& why_left) noexcept {
+      for (std::size_t done = 0;; ++done) {
+        const std::uint64_t first = [&] {
+          const std::lock_guard lock(mutex_);
+          if (!why_left.empty()) why_left_ = why_left;
+          return pending_.empty() ? 0 : pending_.begin()->first;
+        }();
+        if (first == 0) return done;
+        if (AnyPending* const pending = forget(first)) pending->fail_with(why_ended());
+      }
+    }
     static std::vector<std::byte> bytes_of_text(const std::string& text) {
       const auto bytes = std::as_bytes(std::span(text));
       return {bytes.begin(), bytes.end()};
@@ -263,7 +280,8 @@ class Replicated {
     }
 
     node::Engine& engine_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
+    std::string why_left_;  // under mutex_, as what follows
     std::map<std::uint64_t, AnyPending*> pending_;
     std::uint64_t last_ = 0;
   };

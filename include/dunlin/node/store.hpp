@@ -71,7 +71,8 @@ class StoreHandle {
   Future<StoreChange> erase(StoreKey key);
   Future<StoreChange> expire(StoreKey key, std::uint64_t ttl_ns);
   /// Reads the key, asks `updater`, and writes, with no other change of the key in between. The
-  /// node's thread, or this one, calls `updater` under the key's lock; it must not use the node.
+  /// node's thread, or this one, calls `updater` under the key's lock; it must not use the node. If
+  /// it throws, on_exception is told, and the key keeps what it has.
   Future<StoreChange> update(StoreKey key, StoreUpdater updater);
   /// How many keys all members have.
   [[nodiscard]] Future<std::uint64_t> count();

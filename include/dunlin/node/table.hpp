@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +58,7 @@ class TableHandle {
   }
 
   /// Ends once the predicate is true: an expression (table/expression.hpp), or a pure function of a
-  /// constant Table<Row>.
+  /// constant Table<Row>. If that throws, it ends with `threw`.
   template <class P>
   [[nodiscard]] Future<void> until(P predicate) {
     return engine_->with_lock([&] {
@@ -69,12 +70,18 @@ class TableHandle {
     });
   }
   /// Calls `trigger(Table<Row>&)` on the node's thread each time that the predicate has become true
-  /// in a view. The trigger may change the own row and push, and must not wait.
+  /// in a view. The trigger may change the own row and push, and must not wait. A predicate that
+  /// throws is false from then on, and on_exception is told.
   template <class P, class Trigger>
   void when(P predicate, Trigger trigger) {
     engine_->with_lock([&] {
-      object_->add([engine = engine_.get(), predicate, trigger](Table<Row>& table) {
-        table.when(predicate).transition(
+      const auto failed = [engine = engine_.get()] {
+        engine->call_back([] { throw; });
+        return false;
+      };
+      object_->add([engine = engine_.get(), guarded = guard(std::move(predicate), failed),
+                    trigger](Table<Row>& table) {
+        table.when(guarded).transition(
             [engine, trigger](Table<Row>& its) { engine->call_back([&] { trigger(its); }); });
       });
     });
@@ -82,6 +89,26 @@ class TableHandle {
   }
 
  private:
+  /// A function of the program as a predicate: if it throws, `failed()` is called in the handler,
+  /// and says what the predicate is from then on. Expressions are as they are.
+  template <class P, class Failed>
+  static auto guard(P predicate, Failed failed) {
+    if constexpr (detail::Boolean<P>) {
+      return predicate;
+    } else {
+      return [predicate = std::move(predicate), failed = std::move(failed),
+              end = std::make_shared<std::optional<bool>>()](const Table<Row>& table) -> bool {
+        if (*end) return **end;
+        try {
+          return predicate(table);
+        } catch (...) {
+          *end = failed();
+          return **end;
+        }
+      };
+    }
+  }
+
   class Object final : public node::NodeObject {
    public:
     using Register = std::function<void(Table<Row>&)>;
@@ -140,8 +167,10 @@ class TableHandle {
     void begin(Object& object, P predicate) {
       this->link();
       object_ = &object;
-      number_ = object.add([this, predicate](Table<Row>& table) {
-        handle_ = table.when(predicate).once([this] { finish(Result<void>()); });
+      auto guarded = guard(std::move(predicate), [this] { return note_exception(); });
+      number_ = object.add([this, guarded = std::move(guarded)](Table<Row>& table) {
+        handle_ = table.when(guarded).once(
+            [this] { finish(failure_ ? Result<void>(std::move(*failure_)) : Result<void>()); });
       });
     }
     void fail(Failure failure) noexcept override {
@@ -150,6 +179,18 @@ class TableHandle {
     }
 
    private:
+    /// In a handler; true, so that the wait ends.
+    bool note_exception() {
+      failure_.emplace(Failure{remote::Status::threw, "a predicate threw no std::exception"});
+      try {
+        throw;
+      } catch (const std::exception& error) {
+        failure_->text = std::string("a predicate threw: ") + error.what();
+      } catch (...) {  // it says so already
+        return true;
+      }
+      return true;
+    }
     void finish(Result<void> how) noexcept {
       object_->remove(number_);
       this->result = std::move(how);
@@ -158,6 +199,7 @@ class TableHandle {
     Object* object_ = nullptr;
     std::uint64_t number_ = 0;
     typename Table<Row>::Handle handle_;
+    std::optional<Failure> failure_;
   };
 
   std::shared_ptr<node::Engine> engine_;

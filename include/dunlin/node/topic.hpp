@@ -47,7 +47,8 @@ class TopicHandle {
   }
 
   /// Writes a sample, at once or from the node's thread. `written`: the node has taken it, and
-  /// writes it in the order of this thread's writes. `no_room`: nothing is written; try again.
+  /// writes it in the order of this thread's writes. `no_room`: nothing is written; try again, but
+  /// not in a loop in a callback on the node's thread, as nobody else makes room.
   [[nodiscard]] pubsub::WriteResult write(const T& sample) { return object_->write(sample); }
   /// The samples that have come since the last take(), without those that only end an instance.
   [[nodiscard]] std::vector<T> take() {
@@ -94,7 +95,8 @@ class TopicHandle {
 
     pubsub::WriteResult write(const T& sample) {
       using pubsub::WriteResult;
-      if (!writer_) return WriteResult::refused;
+      // A program that writes without a pause learns it, too, though its samples wait.
+      if (!writer_ || is_refused_.load(std::memory_order_relaxed)) return WriteResult::refused;
       WriteResult result = WriteResult::no_room;
       bool is_done = false;
       const bool has_run = engine_.run_now([&] {
@@ -125,29 +127,40 @@ class TopicHandle {
       for (; !waiting_.empty(); ++written) {
         const WriteResult result = writer_->write(waiting_.front());
         if (result == WriteResult::no_room || result == WriteResult::not_ready) break;
+        if (result != WriteResult::written) ++dropped_;
         waiting_.pop_front();
         accepted_.fetch_sub(1, std::memory_order_relaxed);
+      }
+      if (dropped_ > 0 || is_refused_.load(std::memory_order_relaxed)) {
+        const std::string why = (*writer_)->why_refused();
+        is_refused_.store(!why.empty(), std::memory_order_relaxed);
+        if (dropped_ > 0 && !why.empty()) tell_dropped(why);
       }
       return written;
     }
     [[nodiscard]] bool handed_over() override { return waiting_.empty(); }
     void end() noexcept override {
-      if (!waiting_.empty())
-        engine_.tell("topic '" + topic_.name() + "': " + std::to_string(waiting_.size()) +
-                     " samples that were accepted have not been written: this member ended, or "
-                     "hand_over_ms was over");
+      dropped_ += waiting_.size();
+      if (dropped_ > 0) tell_dropped("this member ended, or hand_over_ms was over");
       writer_.reset();
       reader_.reset();
       topic_ = {};
     }
 
    private:
+    void tell_dropped(const std::string& why) {
+      engine_.tell("topic '" + topic_.name() + "': " + std::to_string(std::exchange(dropped_, 0)) +
+                   " samples that were accepted have not been written: " + why);
+    }
+
     node::Engine& engine_;
     pubsub::Topic<T> topic_;
     std::optional<pubsub::DataWriter<T>> writer_;
     std::optional<pubsub::DataReader<T>> reader_;
     std::atomic<std::uint32_t> accepted_{0};
-    std::deque<T> waiting_;  // under the lock
+    std::atomic<bool> is_refused_{false};
+    std::deque<T> waiting_;    // under the lock
+    std::size_t dropped_ = 0;  // accepted, not written, and nobody was told
   };
 
   std::shared_ptr<node::Engine> engine_;
