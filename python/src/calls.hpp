@@ -125,7 +125,13 @@ class WaitingCall final : public Waiting {
 /// The call as an awaitable of the running event loop.
 template <class T, class Convert>
 nb::object awaitable(NodeState& node, Begun<T, Convert> begun) {
-  if (begun.future.ready()) return make_ready(wait_for(std::move(begun)));
+  if (begun.future.ready()) {
+    try {
+      return make_ready(wait_for(std::move(begun)));
+    } catch (const CallFailed& failed) {
+      return make_failed(exception_of(failed.failure()));
+    }
+  }
   const std::shared_ptr<Completions>& completions = node.completions();
   nb::object future = completions->make_future();
   using Call = WaitingCall<T, Convert>;

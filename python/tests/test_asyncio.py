@@ -83,6 +83,12 @@ def test_failures_are_raised_where_they_are_awaited(node):
             await store.aio.put("key", bytes(2 << 20))
         with pytest.raises(dunlin.NotFoundError):
             await segments.aio.find("nothing")
+        refused = store.aio.put("key", bytes(2 << 20))  # ends at once, and raises where it is awaited
+        with pytest.raises(dunlin.TooLongError):
+            await refused
+        refused = store.aio.put("key", bytes(2 << 20))
+        with pytest.raises(dunlin.TooLongError):
+            await asyncio.wait_for(refused, 60)
 
     asyncio.run(main())
 
