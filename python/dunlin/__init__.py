@@ -19,7 +19,10 @@ from collections.abc import MutableMapping
 from typing import Sequence
 
 from . import _core, _objects, _store
-from ._core import Entry, Map, Node, Queue, Segment, Segments, Store, View, __version__
+from ._core import (
+    Entry, Map, Node, Queue, Segment, Segments, Store,
+    Transaction, View, __version__,
+)
 from .errors import (
     AbandonedError, CallTimeoutError, ConflictError, EndedError, Error, ExistsError, LockError,
     LostError, NoRoomError, NotFoundError, OverloadedError, RefusedError, TooLongError,
@@ -27,8 +30,10 @@ from .errors import (
 
 __all__ = [
     "AbandonedError", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
-    "ExistsError", "LockError", "LostError", "Map", "NoRoomError", "Node", "NotFoundError",
-    "OverloadedError", "Queue", "RefusedError", "Segment", "Segments", "Store", "TooLongError", "View", "__version__", "join",
+    "ExistsError", "LockError", "LostError", "Map", "NoRoomError", "Node",
+    "NotFoundError", "OverloadedError", "Queue", "RefusedError", "Segment", "Segments",
+    "Store", "TooLongError", "Transaction", "View", "__version__",
+    "join",
 ]
 
 _log = logging.getLogger("dunlin")
