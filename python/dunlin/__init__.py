@@ -18,22 +18,24 @@ import weakref
 from collections.abc import MutableMapping
 from typing import Sequence
 
-from . import _core, _objects, _store
+from . import _core, _objects, _store, _topics
 from ._core import (
-    Entry, Map, Node, Queue, Segment, Segments, Store,
+    Entry, Map, Node, Queue, SampleInfo, Segment, Segments, Store, Topic,
     Transaction, View, __version__,
 )
+from ._topics import dtype_of
+from ._types import Array, Key, Text
 from .errors import (
     AbandonedError, CallTimeoutError, ConflictError, EndedError, Error, ExistsError, LockError,
     LostError, NoRoomError, NotFoundError, OverloadedError, RefusedError, TooLongError,
 )
 
 __all__ = [
-    "AbandonedError", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
-    "ExistsError", "LockError", "LostError", "Map", "NoRoomError", "Node",
-    "NotFoundError", "OverloadedError", "Queue", "RefusedError", "Segment", "Segments",
-    "Store", "TooLongError", "Transaction", "View", "__version__",
-    "join",
+    "AbandonedError", "Array", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
+    "ExistsError", "Key", "LockError", "LostError", "Map", "NoRoomError", "Node",
+    "NotFoundError", "OverloadedError", "Queue", "RefusedError", "SampleInfo", "Segment", "Segments",
+    "Store", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
+    "dtype_of", "join",
 ]
 
 _log = logging.getLogger("dunlin")
@@ -94,3 +96,4 @@ def _close_nodes() -> None:
 MutableMapping.register(Store)
 _store.extend()
 _objects.extend()
+_topics.extend()

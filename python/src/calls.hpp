@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <coroutine>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -11,9 +14,11 @@
 #include <utility>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 
 #include <dunlin/node/future.hpp>
 
+#include "bytes.hpp"
 #include "completions.hpp"
 #include "errors.hpp"
 #include "state.hpp"
@@ -65,6 +70,44 @@ nb::object wait_for(Begun<T, Convert> begun) {
   return begun.convert(std::move(*result));
 }
 
+/// As wait_for(), at most so long: then the call is given up, and CallTimeoutError names `call`.
+template <class T, class Convert>
+nb::object wait_for(Begun<T, Convert> begun, std::uint64_t timeout_ns, const char* call) {
+  using Clock = std::chrono::steady_clock;
+  Future<T>& future = begun.future;
+  if (future.ready() || timeout_ns >= remote::kForever / 2) return wait_for(std::move(begun));
+  const auto begun_at = Clock::now();
+  bool is_over = false;
+  const auto wait = [&](std::uint64_t slice_ns) {
+    const auto passed_ns = static_cast<std::uint64_t>((Clock::now() - begun_at).count());
+    is_over = passed_ns >= timeout_ns;
+    return future.wait_for(is_over ? 0 : std::min(slice_ns, timeout_ns - passed_ns)) || is_over;
+  };
+  wait_without_gil(wait, [&] { future.cancel(); });
+  if (!future.ready()) {
+    const nb::gil_scoped_release others_run;
+    future.cancel();
+  }
+  Result<T> result = future.result();
+  if (result) return begun.convert(std::move(*result));
+  if (is_over && result.status() == remote::Status::abandoned)
+    throw CallFailed({remote::Status::timed_out,
+                      std::string(call + std::strspn(call, "_")) + ": the time was up"});
+  throw CallFailed(result.error());
+}
+
+/// Works on the node's objects without the GIL. Raises EndedError if the node has ended.
+template <class Work>
+auto while_running(NodeState& node, const Work& work) {
+  const nb::gil_scoped_release others_run;
+  try {
+    return work();
+  } catch (const Error&) {
+    if (node.engine()->is_running()) throw;
+    throw CallFailed(node.engine()->why_stopped());
+  }
+}
+
 /// A coroutine that nobody waits for.
 struct Detached {
   struct promise_type {  // NOLINT(readability-identifier-naming)
@@ -101,6 +144,8 @@ class WaitingCall final : public Waiting {
       }
     } catch (nb::python_error& error) {
       future_.attr("set_exception")(error.value());
+    } catch (const CallFailed& error) {
+      future_.attr("set_exception")(exception_of(error.failure()));
     }
   }
   /// If the awaiting task is cancelled, the call is given up.
@@ -181,6 +226,32 @@ struct MethodOf<R (L::*)(H&, Arguments...) const> {
         nb::sig(kept_text(head + "Awaitable[" + returns + "]")), extra...);
   }
 };
+template <class L>
+struct TimedMethodOf;
+template <class L, class R, class H, class... Arguments>
+struct TimedMethodOf<R (L::*)(H&, Arguments...) const> {
+  template <class Begin, class... Extra>
+  static void bind(nb::class_<H>& waits, nb::class_<Awaited<H>>& awaits, const char* name,
+                   const Begin& begin, const std::string& arguments, const std::string& returns,
+                   std::optional<double> timeout, const char* text, const Extra&... extra) {
+    const std::string head = std::string("def ") + name + "(" + arguments;
+    const std::string otherwise = timeout ? "float | None = 0.0" : "float | None = None";
+    waits.def(
+        name,
+        [begin, name](H& handle, Arguments... its, std::optional<double> seconds) {
+          const std::uint64_t timeout_ns = nanoseconds(seconds, remote::kForever);
+          return wait_for(begin(handle, std::forward<Arguments>(its)...), timeout_ns, name);
+        },
+        nb::sig(kept_text(head + ", timeout: " + otherwise + ") -> " + returns)), extra...,
+        nb::arg("timeout").none() = timeout, text);
+    awaits.def(
+        name,
+        [begin](Awaited<H>& face, Arguments... its) {
+          return awaitable(*face.handle.state, begin(face.handle, std::forward<Arguments>(its)...));
+        },
+        nb::sig(kept_text(head + ") -> Awaitable[" + returns + "]")), extra..., text);
+  }
+};
 }  // namespace detail
 
 /// Two classes: `NAME`, whose methods wait, and `AsyncNAME`, whose methods are awaited, which the
@@ -200,6 +271,15 @@ class BoundHandle {
         "The calls as awaitables: `await handle.aio.call(...)`.");
     refuse_pickling(waits);
     refuse_pickling(awaits);
+  }
+  /// Binds a call with a timeout: the method that waits takes one, with this default. In asyncio,
+  /// asyncio.timeout() limits a wait. `begin(handle, arguments...)` begins the call.
+  template <class Begin, class... Extra>
+  void timed_call(const char* name, const Begin& begin, const std::string& arguments,
+                  const std::string& returns, std::optional<double> timeout, const char* text,
+                  const Extra&... extra) {
+    detail::TimedMethodOf<decltype(&Begin::operator())>::bind(waits, awaits, name, begin, arguments,
+                                                              returns, timeout, text, extra...);
   }
   /// `begin(handle, arguments...)` begins the call, and returns Begun.
   template <class Begin, class... Extra>
