@@ -18,9 +18,9 @@ import weakref
 from collections.abc import MutableMapping
 from typing import Sequence
 
-from . import _core, _objects, _store, _topics
+from . import _core, _objects, _store, _tables, _topics, conditions
 from ._core import (
-    Entry, Map, Node, Queue, SampleInfo, Segment, Segments, Store, Topic,
+    Entry, Map, Node, Queue, SampleInfo, Segment, Segments, Snapshot, Store, Table, Topic,
     Transaction, View, __version__,
 )
 from ._topics import dtype_of
@@ -34,8 +34,8 @@ __all__ = [
     "AbandonedError", "Array", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
     "ExistsError", "Key", "LockError", "LostError", "Map", "NoRoomError", "Node",
     "NotFoundError", "OverloadedError", "Queue", "RefusedError", "SampleInfo", "Segment", "Segments",
-    "Store", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
-    "dtype_of", "join",
+    "Snapshot", "Store", "Table", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
+    "conditions", "dtype_of", "join",
 ]
 
 _log = logging.getLogger("dunlin")
@@ -96,4 +96,5 @@ def _close_nodes() -> None:
 MutableMapping.register(Store)
 _store.extend()
 _objects.extend()
+_tables.extend()
 _topics.extend()
