@@ -20,7 +20,7 @@ from typing import Sequence
 
 from . import _core, _objects, _store, _tables, _topics, conditions
 from ._core import (
-    Entry, Map, Node, Queue, SampleInfo, Segment, Segments, Snapshot, Store, Table, Topic,
+    Entry, Map, Memory, Node, Queue, SampleInfo, Segment, Segments, Snapshot, Store, Table, Topic,
     Transaction, View, __version__,
 )
 from ._topics import dtype_of
@@ -32,7 +32,7 @@ from .errors import (
 
 __all__ = [
     "AbandonedError", "Array", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
-    "ExistsError", "Key", "LockError", "LostError", "Map", "NoRoomError", "Node",
+    "ExistsError", "Key", "LockError", "LostError", "Map", "Memory", "NoRoomError", "Node",
     "NotFoundError", "OverloadedError", "Queue", "RefusedError", "SampleInfo", "Segment", "Segments",
     "Snapshot", "Store", "Table", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
     "conditions", "dtype_of", "join",

@@ -55,6 +55,7 @@ void bind_node(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_segments(nb::module_& module);
 void bind_containers(nb::module_& module);
+void bind_memory(nb::module_& module);
 void bind_tables(nb::module_& module);
 void bind_topics(nb::module_& module);
 

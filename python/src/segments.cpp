@@ -23,9 +23,12 @@ constexpr auto kNone = [](std::monostate) -> nb::object { return nb::none(); };
 
 /// A get or put of the caller's memory, which the call has until it ends.
 template <class Begin>
-auto begin_transfer(nb::handle buffer, Memory::Access access, const Begin& begin) {
+auto begin_transfer(PySegment& segment, nb::handle buffer, Memory::Access access,
+                    const Begin& begin) {
   auto memory = std::make_unique<Memory>(buffer, access);
-  const std::span<std::byte> bytes = memory->span();
+  std::span<std::byte> bytes = memory->span();
+  // The call uses the bytes under the node's lock only, where registered memory is there.
+  if (segment.state->memories()) bytes = segment.state->memories()->registered(bytes);
   return Begun{begin_without_gil([&] { return begin(bytes); }),
                [memory = std::move(memory)](std::uint64_t version) -> nb::object {
                  return nb::int_(version);
@@ -41,7 +44,7 @@ void bind_segment(nb::module_& module) {
   bound.call(
       "get_into",
       [](PySegment& segment, nb::handle buffer, std::uint64_t at) {
-        return begin_transfer(buffer, Memory::Access::write, [&](std::span<std::byte> to) {
+        return begin_transfer(segment, buffer, Memory::Access::write, [&](std::span<std::byte> to) {
           return segment.handle.get(segment.key, to, at);
         });
       },
@@ -52,7 +55,7 @@ void bind_segment(nb::module_& module) {
       "allocated "
       "array does. The buffer belongs to the call until the call has ended.");
   const auto put = [](PySegment& segment, nb::handle buffer, std::uint64_t at) {
-    return begin_transfer(buffer, Memory::Access::read, [&](std::span<std::byte> from) {
+    return begin_transfer(segment, buffer, Memory::Access::read, [&](std::span<std::byte> from) {
       return segment.handle.put(segment.key, from, at);
     });
   };
