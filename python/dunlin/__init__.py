@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import weakref
 from collections.abc import MutableMapping
 from typing import Sequence
@@ -37,6 +38,10 @@ __all__ = [
     "Snapshot", "Store", "Table", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
     "conditions", "dtype_of", "join",
 ]
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # A free-threaded Python turns its lock on again for a module like this one, unless it is told not to.
+    raise ImportError("dunlin is not safe without the GIL: start Python without -X gil=0 and PYTHON_GIL=0")
 
 _log = logging.getLogger("dunlin")
 _log.addHandler(logging.NullHandler())

@@ -7,11 +7,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 import dunlin
+from structs import Row
 
 
 def test_a_node_tells_its_state(group):
@@ -60,8 +63,15 @@ def test_wrong_options_are_refused(group):
         dunlin.join("a group of this name cannot be")
 
 
+def test_a_python_without_the_gil_is_refused():
+    program = "import sys; sys._is_gil_enabled = lambda: False; import dunlin"
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1 and "ImportError: dunlin is not safe without the GIL" in ended.stderr
+
+
 def test_handles_are_not_pickled(node):
-    for handle in (node, node.store(), node.store().aio):
+    handles = (node, node.store(), node.store().aio, node.table("pickled", Row), node.topic("pickled", Row))
+    for handle in handles:
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(handle)
 
