@@ -119,6 +119,16 @@ struct Detached {
   };
 };
 
+/// Goes on once the call has ended, and leaves the result where it is: the loop's thread may be
+/// about to cancel the call, so that none but this thread may let it go.
+template <class T>
+struct Ended {
+  Future<T>& future;
+  [[nodiscard]] bool await_ready() const noexcept { return future.await_ready(); }
+  void await_suspend(std::coroutine_handle<> waiter) const { future.await_suspend(waiter); }
+  void await_resume() const noexcept {}
+};
+
 template <class T, class Convert>
 class WaitingCall final : public Waiting {
  public:
@@ -128,19 +138,21 @@ class WaitingCall final : public Waiting {
         future_(std::move(future)) {}
   /// Without the GIL.
   static Detached watch(WaitingCall* call) {
-    call->result_.emplace(co_await call->begun_.future);
+    Ended<T> end{call->begun_.future};
+    co_await end;
     // The list does not own itself: the node has it, until the node has ended.
     const std::shared_ptr<Completions> completions = std::move(call->completions_);
     completions->push(call);
   }
   void settle() override {
     *is_under_way_ = false;
+    Result<T> result = begun_.future.await_resume();
     if (nb::cast<bool>(future_.attr("done")())) return;
     try {
-      if (*result_) {
-        future_.attr("set_result")(begun_.convert(std::move(**result_)));
+      if (result) {
+        future_.attr("set_result")(begun_.convert(std::move(*result)));
       } else {
-        future_.attr("set_exception")(exception_of(result_->error()));
+        future_.attr("set_exception")(exception_of(result.error()));
       }
     } catch (nb::python_error& error) {
       future_.attr("set_exception")(error.value());
@@ -162,7 +174,6 @@ class WaitingCall final : public Waiting {
   std::shared_ptr<Completions> completions_;
   Begun<T, Convert> begun_;
   nb::object future_;
-  std::optional<Result<T>> result_;
   // With the GIL; the callback may outlive the call.
   std::shared_ptr<bool> is_under_way_ = std::make_shared<bool>(true);
 };
