@@ -131,6 +131,55 @@ def test_ctrl_c_ends_a_join(group, start):
     assert member.line() == "interrupted"
 
 
+def test_an_interrupted_join_leaves_no_member(group, start):
+    member = start("""
+        import logging
+        class Tell(logging.Handler):
+            def emit(self, record): tell("news")
+        logging.getLogger("dunlin").setLevel(logging.INFO)
+        logging.getLogger("dunlin").addHandler(Tell())
+        try:
+            dunlin.join(sys.argv[1], 2, timeout=600)
+        except KeyboardInterrupt:
+            logging.getLogger("dunlin").handlers.clear()
+            tell("interrupted")
+        sys.stdin.readline()
+        with dunlin.join(sys.argv[1], 2, timeout=60, silence_timeout=0) as node:
+            tell(len(node.view.members))
+            sys.stdin.readline()
+        """, group)
+    assert member.line() == "news"  # the join is under way
+    member.kill(signal.SIGINT)
+    while (line := member.line()) == "news":
+        pass
+    assert line == "interrupted"
+    # Alone, this process founds no group with what the interrupt has left there.
+    with pytest.raises(dunlin.Error, match="for rank 1"):
+        dunlin.join(group, 2, timeout=0.5)
+    member.tell()
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0) as node:
+        assert member.line() == "2" and len(node.view.members) == 2
+        member.tell()
+        assert member.end() == 0
+
+
+def test_a_handler_of_the_news_ends_a_join(group, monkeypatch):
+    class Stop(logging.Handler):
+        def emit(self, record):
+            raise KeyboardInterrupt
+
+    log = logging.getLogger("dunlin")
+    monkeypatch.setattr(log, "handlers", [Stop()])
+    monkeypatch.setattr(log, "level", logging.INFO)
+    log.manager._clear_cache()
+    with pytest.raises(KeyboardInterrupt):
+        dunlin.join(group, 2, timeout=60)
+    monkeypatch.undo()
+    log.manager._clear_cache()
+    with pytest.raises(dunlin.Error, match="for rank 1"):
+        dunlin.join(group, 2, timeout=0.5)
+
+
 def test_the_child_of_a_fork_is_no_member(node):
     store = node.store()
     store["key"] = b"value"
