@@ -28,7 +28,8 @@
 namespace dunlin::python {
 
 /// A call that has begun, and the function that makes a Python object of its value. The function
-/// owns the Python objects that the call uses.
+/// owns the Python objects that the call uses. If it has a member `give_back`, this is called,
+/// without the GIL, in its place if nobody gets the value.
 template <class T, class Convert>
 struct Begun {
   Future<T> future;
@@ -58,13 +59,27 @@ void wait_without_gil(const Done& done, const GiveUp& give_up) {
   }
 }
 
+/// What a call has taken goes back, as its caller does not get it. Without the GIL.
+template <class T, class Convert>
+void give_back(Begun<T, Convert>& begun, const Result<T>& result) {
+  if constexpr (requires { begun.convert.give_back(); })
+    if (result) begun.convert.give_back();
+}
+
+/// Ends the call, whose caller waits no more; it may have ended just now. Without the GIL.
+template <class T, class Convert>
+void give_up(Begun<T, Convert>& begun) {
+  begun.future.cancel();
+  give_back(begun, begun.future.result());
+}
+
 /// Waits for the end of the call; returns its value, or raises its failure.
 template <class T, class Convert>
 nb::object wait_for(Begun<T, Convert> begun) {
   Future<T>& future = begun.future;
   if (!future.ready())
     wait_without_gil([&](std::uint64_t ns) { return future.wait_for(ns); },
-                     [&] { future.cancel(); });
+                     [&] { give_up(begun); });
   Result<T> result = future.result();
   if (!result) throw CallFailed(result.error());
   return begun.convert(std::move(*result));
@@ -83,7 +98,7 @@ nb::object wait_for(Begun<T, Convert> begun, std::uint64_t timeout_ns, const cha
     is_over = passed_ns >= timeout_ns;
     return future.wait_for(is_over ? 0 : std::min(slice_ns, timeout_ns - passed_ns)) || is_over;
   };
-  wait_without_gil(wait, [&] { future.cancel(); });
+  wait_without_gil(wait, [&] { give_up(begun); });
   if (!future.ready()) {
     const nb::gil_scoped_release others_run;
     future.cancel();
@@ -136,6 +151,13 @@ class WaitingCall final : public Waiting {
       : completions_(std::move(completions)),
         begun_(std::move(begun)),
         future_(std::move(future)) {}
+  WaitingCall(const WaitingCall&) = delete;
+  WaitingCall& operator=(const WaitingCall&) = delete;
+  ~WaitingCall() override {
+    if (!std::exchange(*is_under_way_, false)) return;
+    const nb::gil_scoped_release others_run;  // the loop has closed, and takes no results
+    give_up(begun_);
+  }
   /// Without the GIL.
   static Detached watch(WaitingCall* call) {
     Ended<T> end{call->begun_.future};
@@ -147,7 +169,10 @@ class WaitingCall final : public Waiting {
   void settle() override {
     *is_under_way_ = false;
     Result<T> result = begun_.future.await_resume();
-    if (nb::cast<bool>(future_.attr("done")())) return;
+    if (nb::cast<bool>(future_.attr("done")())) {
+      const nb::gil_scoped_release others_run;
+      return give_back(begun_, result);
+    }
     try {
       if (result) {
         future_.attr("set_result")(begun_.convert(std::move(*result)));

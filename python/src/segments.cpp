@@ -35,6 +35,19 @@ auto begin_transfer(PySegment& segment, nb::handle buffer, Memory::Access access
                }};
 }
 
+/// A lock that nobody knows of would never be given back.
+struct Taken {
+  SegmentsHandle handle;
+  Key key;
+  nb::object operator()(bool recovered) const { return nb::bool_(recovered); }
+  void give_back() { static_cast<void>(handle.unlock(key)); }
+};
+
+auto begin_lock(PySegment& segment, std::uint64_t timeout_ns) {
+  return Begun{begin_without_gil([&] { return segment.handle.lock(segment.key, timeout_ns); }),
+               Taken{segment.handle, segment.key}};
+}
+
 void bind_segment(nb::module_& module) {
   BoundHandle<PySegment> bound(module, "Segment",
                                "Shared memory of a fixed size. Calls raise LostError if the "
@@ -68,10 +81,7 @@ void bind_segment(nb::module_& module) {
   bound.call(
       "lock",
       [](PySegment& segment, std::optional<double> timeout) {
-        const std::uint64_t timeout_ns = nanoseconds(timeout, remote::kForever);
-        return Begun{
-            begin_without_gil([&] { return segment.handle.lock(segment.key, timeout_ns); }),
-            [](bool recovered) -> nb::object { return nb::bool_(recovered); }};
+        return begin_lock(segment, nanoseconds(timeout, remote::kForever));
       },
       "self, timeout: float | None = None", "bool", nb::arg("timeout") = nb::none(),
       "Takes the segment's lock for this process, not for this thread; raises CallTimeoutError "
@@ -97,9 +107,7 @@ void bind_segment(nb::module_& module) {
       .def(
           "__enter__",
           [](nb::handle self) {
-            auto& segment = nb::cast<PySegment&>(self);
-            wait_for(Begun{begin_without_gil([&] { return segment.handle.lock(segment.key); }),
-                           [](bool) -> nb::object { return nb::none(); }});
+            wait_for(begin_lock(nb::cast<PySegment&>(self), remote::kForever));
             return nb::borrow(self);
           },
           "Takes the lock until the end of the block.")
