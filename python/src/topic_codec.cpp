@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <nanobind/stl/string.h>
+
 #include "bytes.hpp"
 #include "numbers.hpp"
 #include "topic_type.hpp"

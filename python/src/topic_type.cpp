@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <nanobind/stl/string.h>
+
 #include <dunlin/limits.hpp>
 #include <dunlin/pubsub/limits.hpp>
 
