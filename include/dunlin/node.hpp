@@ -66,6 +66,9 @@ struct NodeOptions {
   std::function<void(std::exception_ptr)> on_exception = nullptr;
   /// Gets sentences for people: whom a join waits for. Null: they go to standard error.
   std::function<void(std::string_view)> on_news = nullptr;
+  /// Asked again and again while join() waits: true gives the join up, and join() throws Error.
+  /// Null: nothing but the time ends it.
+  std::function<bool()> gives_up = nullptr;
   /// How long the end of the node waits at most until the other members have what was sent here.
   std::uint32_t hand_over_ms = 1'000;
 };

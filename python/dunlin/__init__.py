@@ -14,22 +14,34 @@ from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import weakref
 from collections.abc import MutableMapping
 from typing import Sequence
 
-from . import _core, _objects, _store
-from ._core import Entry, Map, Node, Queue, Segment, Segments, Store, View, __version__
+from . import _core, _objects, _store, _tables, _topics, conditions
+from ._core import (
+    Entry, Map, Memory, Node, Queue, SampleInfo, Segment, Segments, Snapshot, Store, Table, Topic,
+    Transaction, View, __version__,
+)
+from ._topics import dtype_of
+from ._types import Array, Key, Text
 from .errors import (
     AbandonedError, CallTimeoutError, ConflictError, EndedError, Error, ExistsError, LockError,
     LostError, NoRoomError, NotFoundError, OverloadedError, RefusedError, TooLongError,
 )
 
 __all__ = [
-    "AbandonedError", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
-    "ExistsError", "LockError", "LostError", "Map", "NoRoomError", "Node", "NotFoundError",
-    "OverloadedError", "Queue", "RefusedError", "Segment", "Segments", "Store", "TooLongError", "View", "__version__", "join",
+    "AbandonedError", "Array", "CallTimeoutError", "ConflictError", "EndedError", "Entry", "Error",
+    "ExistsError", "Key", "LockError", "LostError", "Map", "Memory", "NoRoomError", "Node",
+    "NotFoundError", "OverloadedError", "Queue", "RefusedError", "SampleInfo", "Segment", "Segments",
+    "Snapshot", "Store", "Table", "Text", "TooLongError", "Topic", "Transaction", "View", "__version__",
+    "conditions", "dtype_of", "join",
 ]
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # A free-threaded Python turns its lock on again for a module like this one, unless it is told not to.
+    raise ImportError("dunlin is not safe without the GIL: start Python without -X gil=0 and PYTHON_GIL=0")
 
 _log = logging.getLogger("dunlin")
 _log.addHandler(logging.NullHandler())
@@ -89,3 +101,5 @@ def _close_nodes() -> None:
 MutableMapping.register(Store)
 _store.extend()
 _objects.extend()
+_tables.extend()
+_topics.extend()

@@ -48,6 +48,20 @@ def _queue(
     return _core.make_queue(self, name, capacity, element_bytes, host)
 
 
+def _memory(self: _core.Node, shape: int | tuple[int, ...], dtype: Any = "float64") -> _core.Memory:
+    """An array of zeros in memory that the node's fabric has registered.
+
+    `shape`: a length, or a tuple of them. `dtype`: a name ("bool", "int8" to "int64", "uint8" to "uint64",
+    "float16", "bfloat16", "float32", "float64"), a numpy dtype or scalar type, or a dtype of torch. Raises
+    ValueError for another one. `segment.get_into(memory)` and `segment.put(memory)` use it in place.
+    """
+    name = str(dtype).removeprefix("torch.")
+    if isinstance(dtype, type):
+        name = {bool: "bool", int: "int64", float: "float64"}.get(dtype, dtype.__name__)
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    return _core.make_memory(self, list(lengths), name.removesuffix("_"))
+
+
 def _get(self: _core.Segment, bytes: int, offset: int = 0) -> bytes:
     """A copy of so many bytes from `offset` on."""
     buffer = bytearray(bytes)
@@ -60,4 +74,5 @@ def extend() -> None:
     _core.Node.segments = _segments
     _core.Node.map = _map
     _core.Node.queue = _queue
+    _core.Node.memory = _memory
     _core.Segment.get = _get

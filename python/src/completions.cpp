@@ -71,19 +71,27 @@ nb::object running_loop() {
 namespace {
 
 struct Ready {
-  nb::object value;
+  nb::object value;  // or the exception
+  bool failed = false;
 };
 
 PyObject* ready_await(PyObject* self) { return Py_NewRef(self); }
 /// The interpreter sends to the awaitable; the value comes back without an exception.
 PySendResult ready_send(PyObject* self, PyObject*, PyObject** result) {
-  *result = nb::inst_ptr<Ready>(self)->value.inc_ref().ptr();
+  const Ready& ready = *nb::inst_ptr<Ready>(self);
+  if (ready.failed) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(ready.value.ptr())), ready.value.ptr());
+    return PYGEN_ERROR;
+  }
+  *result = nb::object(ready.value).release().ptr();
   return PYGEN_RETURN;
 }
 /// For those that call next() in place of send().
 PyObject* ready_next(PyObject* self) {
-  PyObject* const stop = PyObject_CallFunctionObjArgs(
-      PyExc_StopIteration, nb::inst_ptr<Ready>(self)->value.ptr(), nullptr);
+  PyObject* value = nullptr;
+  if (ready_send(self, nullptr, &value) == PYGEN_ERROR) return nullptr;
+  PyObject* const stop = PyObject_CallFunctionObjArgs(PyExc_StopIteration, value, nullptr);
+  Py_DECREF(value);
   if (stop != nullptr) {
     PyErr_SetObject(PyExc_StopIteration, stop);
     Py_DECREF(stop);
@@ -99,6 +107,7 @@ PyType_Slot ready_slots[] = {{Py_am_await, reinterpret_cast<void*>(ready_await)}
 }  // namespace
 
 nb::object make_ready(nb::object value) { return nb::cast(Ready{std::move(value)}); }
+nb::object make_failed(nb::object error) { return nb::cast(Ready{std::move(error), true}); }
 
 void bind_completions(nb::module_& module) {
   nb::class_<Ready>(module, "Ready", nb::type_slots(ready_slots),

@@ -60,6 +60,8 @@ class Completions {
 
 /// An awaitable that is there already.
 [[nodiscard]] nb::object make_ready(nb::object value);
+/// An awaitable that raises this exception when it is awaited.
+[[nodiscard]] nb::object make_failed(nb::object error);
 void bind_completions(nb::module_& module);
 
 }  // namespace dunlin::python

@@ -6,6 +6,8 @@
 #include <dunlin/node.hpp>
 
 #include "state.hpp"
+#include "topic_type.hpp"
+#include "topics.hpp"
 
 /// The objects that Python holds. Each shares its node.
 namespace dunlin::python {
@@ -41,9 +43,20 @@ struct PyQueue {
   std::string name;
 };
 
+struct PyTopic {
+  std::shared_ptr<NodeState> state;
+  RawTopicHandle handle;
+  std::shared_ptr<const TopicType> type;
+  std::string name;
+  nb::object dtype;  // None unless the type is plain
+};
+
 void bind_node(nb::module_& module);
 void bind_store(nb::module_& module);
 void bind_segments(nb::module_& module);
 void bind_containers(nb::module_& module);
+void bind_memory(nb::module_& module);
+void bind_tables(nb::module_& module);
+void bind_topics(nb::module_& module);
 
 }  // namespace dunlin::python

@@ -16,5 +16,8 @@ NB_MODULE(_core, module) {
   bind_store(module);
   bind_segments(module);
   bind_containers(module);
+  bind_memory(module);
+  bind_tables(module);
+  bind_topics(module);
   module.attr("__version__") = nanobind::str(dunlin::version().data(), dunlin::version().size());
 }

@@ -1,6 +1,8 @@
 #include <condition_variable>
 #include <csignal>
 #include <exception>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 #include <nanobind/stl/optional.h>
@@ -50,53 +52,113 @@ const std::shared_ptr<Completions>& NodeState::completions() {
 
 namespace {
 
+/// What a join tells people. The node keeps the function that fills it as long as it runs.
+struct News {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+
 /// A join in a thread of its own, so that a signal can end the wait for it.
 struct Joining {
   std::mutex mutex;
   std::condition_variable changed;
   bool ended = false;
+  bool given_up = false;
   std::optional<Node> node;
   std::exception_ptr thrown;
-  std::vector<std::string> news;
+  const std::shared_ptr<News> news = std::make_shared<News>();
 };
 
-void log_news(Joining& joining) {
-  std::vector<std::string> news;
+void log_news(News& news) {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(news.mutex);
+    lines.swap(news.lines);
+  }
+  if (lines.empty()) return;
+  const nb::object log = nb::module_::import_("logging").attr("getLogger")("dunlin");
+  for (const std::string& line : lines) log.attr("info")("%s", line.c_str());
+}
+
+/// The joining thread's work.
+void join_as(Joining& joining, const NodeOptions& options) {
+  std::optional<Node> node;
+  std::exception_ptr thrown;
+  try {
+    node.emplace(Node::join(options));
+  } catch (...) {
+    thrown = std::current_exception();
+  }
   {
     const std::lock_guard lock(joining.mutex);
-    news.swap(joining.news);
+    if (!joining.given_up) joining.node.swap(node);
   }
-  if (news.empty()) return;
-  const nb::object log = nb::module_::import_("logging").attr("getLogger")("dunlin");
-  for (const std::string& line : news) log.attr("info")("%s", line.c_str());
+  node.reset();  // without a waiter it leaves the group here
+  const std::lock_guard lock(joining.mutex);
+  joining.thrown = thrown;
+  joining.ended = true;
+  joining.changed.notify_all();
 }
 
 std::shared_ptr<Joining> begin_join_of(NodeOptions options) {
   auto joining = std::make_shared<Joining>();
-  options.on_news = [joining](std::string_view line) {
-    const std::lock_guard lock(joining->mutex);
-    joining->news.emplace_back(line);
+  options.on_news = [its_news = std::weak_ptr(joining->news)](std::string_view line) {
+    const std::shared_ptr<News> news = its_news.lock();
+    if (!news) return;
+    const std::lock_guard lock(news->mutex);
+    news->lines.emplace_back(line);
+  };
+  options.gives_up = [its_joining = std::weak_ptr(joining)] {
+    const std::shared_ptr<Joining> one = its_joining.lock();
+    const std::lock_guard lock(one->mutex);  // the joining thread has it
+    return one->given_up;
   };
   sigset_t all, before;  // signals are for Python's threads
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([joining, options = std::move(options)] {
-    std::optional<Node> node;
-    std::exception_ptr thrown;
-    try {
-      node.emplace(Node::join(options));
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    const std::lock_guard lock(joining->mutex);
-    // Without a waiter, the node ends here, with the last owner of `joining`.
-    joining->node = std::move(node);
-    joining->thrown = thrown;
-    joining->ended = true;
-    joining->changed.notify_all();
-  }).detach();
+  std::thread([joining, options = std::move(options)] { join_as(*joining, options); }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return joining;
+}
+
+/// Ends a join that a signal's handler has interrupted, and waits for the end, so that this process
+/// is no member that nobody knows of. A second signal ends the wait; the join ends nevertheless.
+void end_join(Joining& joining, const std::function<bool(std::uint64_t)>& ended) {
+  std::optional<Node> node;
+  {
+    const nb::gil_scoped_release others_run;
+    const std::lock_guard lock(joining.mutex);
+    joining.given_up = true;
+    joining.node.swap(node);
+  }
+  if (node) {
+    const nb::gil_scoped_release others_run;
+    node.reset();
+  }
+  wait_without_gil(ended, [] {});
+}
+
+/// Waits for the end of a join; logs what it tells people.
+Node wait_for_join(Joining& joining) {
+  const auto ended = [&](std::uint64_t ns) {
+    std::unique_lock lock(joining.mutex);
+    return joining.changed.wait_for(lock, std::chrono::nanoseconds(ns),
+                                    [&] { return joining.ended; });
+  };
+  const auto has_news = [&] {
+    const std::lock_guard lock(joining.news->mutex);
+    return !joining.news->lines.empty();
+  };
+  try {
+    for (bool has_ended = false; !has_ended; log_news(*joining.news))
+      wait_without_gil([&](std::uint64_t ns) { return (has_ended = ended(ns)) || has_news(); },
+                       [] {});
+  } catch (nb::python_error& interrupted) {
+    end_join(joining, ended);
+    throw;
+  }
+  if (joining.thrown) std::rethrow_exception(joining.thrown);
+  return std::move(*joining.node);
 }
 
 std::shared_ptr<NodeState> join(const std::string& group, std::uint32_t members,
@@ -137,16 +199,7 @@ std::shared_ptr<NodeState> join(const std::string& group, std::uint32_t members,
   options.thread.spin_us = spin_us;
 
   const std::shared_ptr<Joining> joining = begin_join_of(std::move(options));
-  const auto ended = [&](std::uint64_t ns) {
-    std::unique_lock lock(joining->mutex);
-    return joining->changed.wait_for(lock, std::chrono::nanoseconds(ns),
-                                     [&] { return joining->ended; });
-  };
-  for (bool has_ended = false; !has_ended; log_news(*joining))
-    wait_without_gil(
-        [&](std::uint64_t ns) { return (has_ended = ended(ns)) || !joining->news.empty(); }, [] {});
-  if (joining->thrown) std::rethrow_exception(joining->thrown);
-  return std::make_shared<NodeState>(std::move(*joining->node), group);
+  return std::make_shared<NodeState>(wait_for_join(*joining), group);
 }
 
 std::string repr_of(PyNode& self) {

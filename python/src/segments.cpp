@@ -23,13 +23,29 @@ constexpr auto kNone = [](std::monostate) -> nb::object { return nb::none(); };
 
 /// A get or put of the caller's memory, which the call has until it ends.
 template <class Begin>
-auto begin_transfer(nb::handle buffer, Memory::Access access, const Begin& begin) {
+auto begin_transfer(PySegment& segment, nb::handle buffer, Memory::Access access,
+                    const Begin& begin) {
   auto memory = std::make_unique<Memory>(buffer, access);
-  const std::span<std::byte> bytes = memory->span();
+  std::span<std::byte> bytes = memory->span();
+  // The call uses the bytes under the node's lock only, where registered memory is there.
+  if (segment.state->memories()) bytes = segment.state->memories()->registered(bytes);
   return Begun{begin_without_gil([&] { return begin(bytes); }),
                [memory = std::move(memory)](std::uint64_t version) -> nb::object {
                  return nb::int_(version);
                }};
+}
+
+/// A lock that nobody knows of would never be given back.
+struct Taken {
+  SegmentsHandle handle;
+  Key key;
+  nb::object operator()(bool recovered) const { return nb::bool_(recovered); }
+  void give_back() { static_cast<void>(handle.unlock(key)); }
+};
+
+auto begin_lock(PySegment& segment, std::uint64_t timeout_ns) {
+  return Begun{begin_without_gil([&] { return segment.handle.lock(segment.key, timeout_ns); }),
+               Taken{segment.handle, segment.key}};
 }
 
 void bind_segment(nb::module_& module) {
@@ -41,7 +57,7 @@ void bind_segment(nb::module_& module) {
   bound.call(
       "get_into",
       [](PySegment& segment, nb::handle buffer, std::uint64_t at) {
-        return begin_transfer(buffer, Memory::Access::write, [&](std::span<std::byte> to) {
+        return begin_transfer(segment, buffer, Memory::Access::write, [&](std::span<std::byte> to) {
           return segment.handle.get(segment.key, to, at);
         });
       },
@@ -52,7 +68,7 @@ void bind_segment(nb::module_& module) {
       "allocated "
       "array does. The buffer belongs to the call until the call has ended.");
   const auto put = [](PySegment& segment, nb::handle buffer, std::uint64_t at) {
-    return begin_transfer(buffer, Memory::Access::read, [&](std::span<std::byte> from) {
+    return begin_transfer(segment, buffer, Memory::Access::read, [&](std::span<std::byte> from) {
       return segment.handle.put(segment.key, from, at);
     });
   };
@@ -65,10 +81,7 @@ void bind_segment(nb::module_& module) {
   bound.call(
       "lock",
       [](PySegment& segment, std::optional<double> timeout) {
-        const std::uint64_t timeout_ns = nanoseconds(timeout, remote::kForever);
-        return Begun{
-            begin_without_gil([&] { return segment.handle.lock(segment.key, timeout_ns); }),
-            [](bool recovered) -> nb::object { return nb::bool_(recovered); }};
+        return begin_lock(segment, nanoseconds(timeout, remote::kForever));
       },
       "self, timeout: float | None = None", "bool", nb::arg("timeout") = nb::none(),
       "Takes the segment's lock for this process, not for this thread; raises CallTimeoutError "
@@ -94,9 +107,7 @@ void bind_segment(nb::module_& module) {
       .def(
           "__enter__",
           [](nb::handle self) {
-            auto& segment = nb::cast<PySegment&>(self);
-            wait_for(Begun{begin_without_gil([&] { return segment.handle.lock(segment.key); }),
-                           [](bool) -> nb::object { return nb::none(); }});
+            wait_for(begin_lock(nb::cast<PySegment&>(self), remote::kForever));
             return nb::borrow(self);
           },
           "Takes the lock until the end of the block.")

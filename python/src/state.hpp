@@ -13,6 +13,7 @@
 #include <dunlin/node.hpp>
 
 #include "completions.hpp"
+#include "registered.hpp"
 
 namespace dunlin::python {
 
@@ -34,10 +35,13 @@ class NodeState {
   void close();
   /// Where calls of the running event loop report their ends. Throws RuntimeError without a loop.
   [[nodiscard]] const std::shared_ptr<Completions>& completions();
+  /// The registered memory of this node; null: none was asked for.
+  [[nodiscard]] std::shared_ptr<RegisteredMemories>& memories() noexcept { return memories_; }
 
  private:
   Node node_;
   const std::string group_;
+  std::shared_ptr<RegisteredMemories> memories_;
   std::vector<std::shared_ptr<Completions>> loops_;  // the last one used is in front
 };
 

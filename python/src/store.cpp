@@ -23,6 +23,11 @@ struct Entry {
 
 StoreKey key_of(nb::handle key) { return text_or_bytes(key, "a key of str or bytes"); }
 
+/// The bytes as the text that the library takes.
+[[nodiscard]] std::string_view text_of(const Memory& memory) {
+  return {reinterpret_cast<const char*>(memory.span().data()), memory.span().size()};
+}
+
 nb::object version_of(const StoreChange& change) { return nb::cast(change.version); }
 nb::object changed(const StoreChange& change) { return nb::bool_(change.changed); }
 
@@ -42,12 +47,7 @@ auto begin_change(Store& store, nb::handle key, nb::handle value, const Change& 
                   const Convert& convert) {
   const StoreKey its_key = key_of(key);
   const Memory memory(value, Memory::Access::read);
-  const std::span<const std::byte> bytes = memory.span();
-  return Begun{begin_without_gil([&] {
-                 return change(
-                     store.handle, its_key,
-                     std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-               }),
+  return Begun{begin_without_gil([&] { return change(store.handle, its_key, text_of(memory)); }),
                convert};
 }
 
@@ -316,6 +316,112 @@ void bind_dictionary(nb::class_<Store>& its_class) {
       });
 }
 
+// --- transactions --------------------------------------------------------------------------------
+
+/// The transaction of a call of transact(), which is over when the call has ended.
+struct PyTransaction {
+  StoreHandle::Transaction* its = nullptr;
+  [[nodiscard]] StoreHandle::Transaction& open() const {
+    if (its != nullptr) return *its;
+    throw Error("store: transact: this transaction has ended; use it in the function only");
+  }
+};
+
+/// Ends the wait of a transaction if a signal's handler throws.
+void handle_signals() {
+  const nb::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// Calls the function with a transaction, and commits it; returns what the last call returned.
+nb::object transact(Store& store, nb::callable function, std::uint32_t attempts) {
+  nb::object returned = nb::none();
+  const auto call = [&](StoreHandle::Transaction& transaction) {
+    const nb::gil_scoped_acquire gil;
+    const nb::object open = nb::cast(PyTransaction{&transaction});
+    const auto close = [&] { nb::inst_ptr<PyTransaction>(open)->its = nullptr; };
+    try {
+      returned = function(open);
+    } catch (...) {
+      close();
+      throw;
+    }
+    close();
+  };
+  const Result<void> result =
+      begin_without_gil([&] { return store.handle.transact(call, attempts, &handle_signals); });
+  if (!result) throw CallFailed(result.error());
+  return returned;
+}
+
+/// A method that gives a key a value by put() or insert() of the transaction.
+[[nodiscard]] auto change_of(void (StoreHandle::Transaction::*change)(StoreKey, std::string_view,
+                                                                      std::uint64_t)) {
+  return [change](PyTransaction& its, nb::handle key, nb::handle value, std::optional<double> ttl) {
+    const std::uint64_t ttl_ns = nanoseconds(ttl, kNoExpiry);
+    const Memory memory(value, Memory::Access::read);
+    const StoreKey its_key = key_of(key);
+    StoreHandle::Transaction& open = its.open();
+    begin_without_gil([&] { (open.*change)(its_key, text_of(memory), ttl_ns); });
+  };
+}
+
+void bind_transactions(nb::module_& module, nb::class_<Store>& its_class) {
+  const auto key = nb::arg("key");
+  nb::class_<PyTransaction>(
+      module, "Transaction",
+      "Reads and changes several keys of a Store as one: see Store.transact().")
+      .def(
+          "get",
+          [](PyTransaction& its, nb::handle k, nb::object otherwise) {
+            const StoreKey its_key = key_of(k);
+            StoreHandle::Transaction& open = its.open();
+            const auto value = begin_without_gil([&] { return open.get(its_key); });
+            return value ? nb::object(bytes_object(*value)) : otherwise;
+          },
+          key, nb::arg("default") = nb::none(),
+          nb::sig("def get(self, key: str | bytes, default: Any = None) -> bytes | Any"),
+          "Waits for a copy of the key's value, which may be one of this transaction; `default` if "
+          "the key is absent.")
+      .def("put", change_of(&StoreHandle::Transaction::put), key, nb::arg("value"),
+           nb::arg("ttl") = nb::none(),
+           nb::sig(
+               "def put(self, key: str | bytes, value: Buffer, ttl: float | None = None) -> None"),
+           "Gives the key this value when the transaction commits.")
+      .def("insert", change_of(&StoreHandle::Transaction::insert), key, nb::arg("value"),
+           nb::arg("ttl") = nb::none(),
+           nb::sig("def insert(self, key: str | bytes, value: Buffer, ttl: float | None = None) -> "
+                   "None"),
+           "Inserts the key when the transaction commits. If the key is there then, nothing of the "
+           "transaction happens, and transact() raises ExistsError.")
+      .def(
+          "erase",
+          [](PyTransaction& its, nb::handle k) {
+            const StoreKey its_key = key_of(k);
+            StoreHandle::Transaction& open = its.open();
+            begin_without_gil([&] { open.erase(its_key); });
+          },
+          key, nb::sig("def erase(self, key: str | bytes) -> None"),
+          "Erases the key when the transaction commits.")
+      .def(
+          "cancel", [](PyTransaction& its) { its.open().cancel(); },
+          "Nothing of the transaction happens: transact() raises AbandonedError.");
+  its_class.def(
+      "transact", &transact, nb::arg("function"), nb::arg("attempts") = 1000,
+      nb::sig("def transact(self, function: Callable[[Transaction], Any], attempts: int = 1000) -> "
+              "Any"),
+      "Calls `function(transaction)`, commits what it has put, inserted and erased as one step, "
+      "and "
+      "returns what it returned. If another member has changed a key that the transaction has "
+      "read, "
+      "this thread calls the function again, `attempts` times at most; then it raises "
+      "ConflictError. "
+      "So the function has no other effects. If it raises, nothing happens. Values that it reads "
+      "may "
+      "never have existed together; then it does not commit. At most 64 gets, and 16 changed keys "
+      "(TooLongError).");
+}
+
 }  // namespace
 
 void bind_store(nb::module_& module) {
@@ -339,6 +445,7 @@ void bind_store(nb::module_& module) {
   bind_changes(bound);
   bind_many(bound.waits);
   bind_dictionary(bound.waits);
+  bind_transactions(module, bound.waits);
 }
 
 }  // namespace dunlin::python

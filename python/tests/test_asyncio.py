@@ -74,6 +74,34 @@ def test_a_cancelled_call_is_given_up(node):
     asyncio.run(main())
 
 
+def test_a_call_is_cancelled_while_it_ends(start, group, monkeypatch):
+    monkeypatch.setenv("MALLOC_PERTURB_", "165")  # memory that is freed has no calls any more
+    member = start("""
+        import asyncio, threading
+        queue = node.queue("ending", capacity=1024)
+        going = True
+        def push():
+            while going:
+                queue.push(b"element", timeout=0)
+        async def pop():
+            for _ in range(6000):
+                popped = [queue.aio.pop() for _ in range(4)]
+                popped = [one for one in popped if isinstance(one, asyncio.Future)]
+                for one in popped:
+                    one.cancel()
+                await asyncio.sleep(0)
+        pushers = [threading.Thread(target=push) for _ in range(2)]
+        for one in pushers: one.start()
+        asyncio.run(pop())
+        going = False
+        for one in pushers: one.join()
+        node.close()
+        tell("done")
+        """, group, founders=1)
+    assert member.line() == "done"
+    assert member.end() == 0
+
+
 def test_failures_are_raised_where_they_are_awaited(node):
     store = node.store("awaited")
     segments = node.segments(pool_bytes=64 << 20)
@@ -83,6 +111,12 @@ def test_failures_are_raised_where_they_are_awaited(node):
             await store.aio.put("key", bytes(2 << 20))
         with pytest.raises(dunlin.NotFoundError):
             await segments.aio.find("nothing")
+        refused = store.aio.put("key", bytes(2 << 20))  # ends at once, and raises where it is awaited
+        with pytest.raises(dunlin.TooLongError):
+            await refused
+        refused = store.aio.put("key", bytes(2 << 20))
+        with pytest.raises(dunlin.TooLongError):
+            await asyncio.wait_for(refused, 60)
 
     asyncio.run(main())
 

@@ -7,11 +7,14 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 import dunlin
+from structs import Row
 
 
 def test_a_node_tells_its_state(group):
@@ -60,8 +63,15 @@ def test_wrong_options_are_refused(group):
         dunlin.join("a group of this name cannot be")
 
 
+def test_a_python_without_the_gil_is_refused():
+    program = "import sys; sys._is_gil_enabled = lambda: False; import dunlin"
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1 and "ImportError: dunlin is not safe without the GIL" in ended.stderr
+
+
 def test_handles_are_not_pickled(node):
-    for handle in (node, node.store(), node.store().aio):
+    handles = (node, node.store(), node.store().aio, node.table("pickled", Row), node.topic("pickled", Row))
+    for handle in handles:
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(handle)
 
@@ -119,6 +129,55 @@ def test_ctrl_c_ends_a_join(group, start):
     assert member.line() == "joining"
     member.kill(signal.SIGINT)
     assert member.line() == "interrupted"
+
+
+def test_an_interrupted_join_leaves_no_member(group, start):
+    member = start("""
+        import logging
+        class Tell(logging.Handler):
+            def emit(self, record): tell("news")
+        logging.getLogger("dunlin").setLevel(logging.INFO)
+        logging.getLogger("dunlin").addHandler(Tell())
+        try:
+            dunlin.join(sys.argv[1], 2, timeout=600)
+        except KeyboardInterrupt:
+            logging.getLogger("dunlin").handlers.clear()
+            tell("interrupted")
+        sys.stdin.readline()
+        with dunlin.join(sys.argv[1], 2, timeout=60, silence_timeout=0) as node:
+            tell(len(node.view.members))
+            sys.stdin.readline()
+        """, group)
+    assert member.line() == "news"  # the join is under way
+    member.kill(signal.SIGINT)
+    while (line := member.line()) == "news":
+        pass
+    assert line == "interrupted"
+    # Alone, this process founds no group with what the interrupt has left there.
+    with pytest.raises(dunlin.Error, match="for rank 1"):
+        dunlin.join(group, 2, timeout=0.5)
+    member.tell()
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0) as node:
+        assert member.line() == "2" and len(node.view.members) == 2
+        member.tell()
+        assert member.end() == 0
+
+
+def test_a_handler_of_the_news_ends_a_join(group, monkeypatch):
+    class Stop(logging.Handler):
+        def emit(self, record):
+            raise KeyboardInterrupt
+
+    log = logging.getLogger("dunlin")
+    monkeypatch.setattr(log, "handlers", [Stop()])
+    monkeypatch.setattr(log, "level", logging.INFO)
+    log.manager._clear_cache()
+    with pytest.raises(KeyboardInterrupt):
+        dunlin.join(group, 2, timeout=60)
+    monkeypatch.undo()
+    log.manager._clear_cache()
+    with pytest.raises(dunlin.Error, match="for rank 1"):
+        dunlin.join(group, 2, timeout=0.5)
 
 
 def test_the_child_of_a_fork_is_no_member(node):

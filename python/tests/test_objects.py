@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import signal
+import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -76,6 +81,90 @@ def test_the_lock_of_a_killed_process_is_recovered(group, start):
         segment.unlock()
 
 
+# Has the lock until it is told to give it back, says when the other member has it, and then takes it again.
+HOLDER = """
+    segments = node.segments(pool_bytes=0)
+    sys.stdin.readline()
+    segment = segments.find("counter")
+    segment.lock()
+    tell("locked")
+    sys.stdin.readline()
+    segment.unlock()
+    while True:
+        try:
+            segment.lock(timeout=0.5)
+            segment.unlock()
+        except dunlin.CallTimeoutError:
+            break
+    tell("taken")
+    sys.stdin.readline()
+    tell(segment.lock(timeout=5))
+    node.close()
+    """
+
+
+def test_an_interrupted_lock_that_was_taken_goes_back(group, start):
+    holder = start(HOLDER, group, founders=2)
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(number, frame):
+        holder.tell()
+        assert holder.line() == "taken"
+        raise Interrupted
+
+    def wait():
+        segment.lock()
+
+    def interrupt_once_it_waits(thread):
+        # The thread shows this line to others only where it has let the GIL go: in the call.
+        while (frame := sys._current_frames()[thread]).f_code is not wait.__code__ or (
+                frame.f_lineno == wait.__code__.co_firstlineno):
+            time.sleep(0.001)
+        signal.pthread_kill(thread, signal.SIGUSR1)
+
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0) as node:
+        segment = node.segments().allocate(8, name="counter", on=node.rank)
+        holder.tell()
+        assert holder.line() == "locked"
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        interrupter = threading.Thread(target=interrupt_once_it_waits, args=[threading.get_ident()])
+        try:
+            interrupter.start()
+            with pytest.raises(Interrupted):
+                wait()
+        finally:
+            interrupter.join()
+            signal.signal(signal.SIGUSR1, before)
+        holder.tell()
+        assert holder.line() == "False"
+        assert holder.end() == 0
+
+
+def test_a_cancelled_lock_that_was_taken_goes_back(group, start):
+    holder = start(HOLDER, group, founders=2)
+
+    async def main():
+        lock = asyncio.ensure_future(segment.aio.lock())
+        await asyncio.sleep(0)
+        holder.tell()
+        assert holder.line() == "taken"  # the loop has not heard of it
+        lock.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await lock
+        await asyncio.sleep(0)
+
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0) as node:
+        segment = node.segments().allocate(8, name="counter", on=node.rank)
+        holder.tell()
+        assert holder.line() == "locked"
+        asyncio.run(main())
+        holder.tell()
+        assert holder.line() == "False"
+        assert holder.end() == 0
+
+
 @pytest.mark.parametrize("key, value, pairs", [
     (bytes, bytes, [(b"a", b"1"), (b"b", b"")]), (bytes, int, [(b"a", 1), (b"b", 2**64 - 1)]),
     (bytes, float, [(b"a", 1.5), (b"b", -0.0)]), (int, bytes, [(1, b"1"), (2**64 - 1, b"")]),
@@ -116,8 +205,6 @@ def test_a_queue_is_first_in_first_out(node):
 
 
 def test_ctrl_c_ends_a_wait(group, start):
-    import signal
-
     member = start("""
         queue = node.queue("empty", capacity=4)
         try:

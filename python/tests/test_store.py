@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import array
 import itertools
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -174,3 +176,109 @@ def test_many_keys_at_once(store):
     store.put_many(pairs)
     assert store.get_many(pairs) == list(pairs.values())
     assert dict(store.items()) == {key.encode(): value for key, value in pairs.items()}
+
+
+def test_a_transaction_changes_keys_as_one(store):
+    store.put_many({"alice": b"50", "bob": b"0"})
+
+    def transfer(transaction):
+        has, other = int(transaction.get("alice")), int(transaction.get("bob"))
+        transaction.put("alice", str(has - 30).encode())
+        transaction.put("bob", str(other + 30).encode())
+        assert transaction.get("bob") == str(other + 30).encode()
+        assert transaction.get("nobody") is None and transaction.get("nobody", b"0") == b"0"
+        transaction.erase("old")
+        return has - 30
+
+    store["old"] = b"x"
+    assert store.transact(transfer) == 20
+    assert store.get_many(["alice", "bob", "old"]) == [b"20", b"30", None]
+
+
+def test_a_transaction_that_fails_changes_nothing(store):
+    store["key"] = b"old"
+
+    def fails(transaction):
+        transaction.put("key", b"new")
+        raise ZeroDivisionError
+
+    def cancels(transaction):
+        transaction.put("key", b"new")
+        transaction.cancel()
+
+    def inserts(transaction):
+        transaction.put("other", b"new")
+        transaction.insert("key", b"new")
+
+    with pytest.raises(ZeroDivisionError):
+        store.transact(fails)
+    with pytest.raises(dunlin.AbandonedError):
+        store.transact(cancels)
+    with pytest.raises(dunlin.ExistsError):
+        store.transact(inserts)
+    with pytest.raises(dunlin.TooLongError):
+        store.transact(lambda transaction: transaction.put("k" * 256, b""))
+    assert store["key"] == b"old" and "other" not in store
+
+
+def test_a_conflict_calls_the_function_again(store):
+    store["key"] = b"0"
+    seen = []
+
+    def add(transaction):
+        seen.append(transaction.get("key"))
+        if len(seen) <= 2:
+            store["key"] = b"%d" % len(seen)  # as another member might
+        transaction.put("key", seen[-1] + b"+")
+
+    store.transact(add)
+    assert seen == [b"0", b"1", b"2"] and store["key"] == b"2+"
+    seen.clear()
+    with pytest.raises(dunlin.ConflictError):
+        store.transact(add, attempts=1)
+
+
+def test_a_transaction_ends_with_its_function(store):
+    kept = []
+    store.transact(kept.append)
+    with pytest.raises(dunlin.Error, match="this transaction has ended"):
+        kept[0].get("key")
+
+
+def test_threads_transact_at_once(store):
+    store.put_many({"a": b"0", "b": b"0"})
+
+    def move(transaction):
+        a, b = int(transaction.get("a")), int(transaction.get("b"))
+        transaction.put("a", b"%d" % (a + 1))
+        transaction.put("b", b"%d" % (b - 1))
+
+    threads = [threading.Thread(target=lambda: [store.transact(move) for _ in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.get_many(["a", "b"]) == [b"200", b"-200"]
+
+
+def test_ctrl_c_ends_a_transaction(group, start):
+    member = start("""
+        store = node.store("alone", copies=1)
+
+        def read(transaction):
+            tell("waiting")
+            for i in range(32):
+                transaction.get(f"key {i}")  # waits for the member that never makes the store
+
+        try:
+            store.transact(read)
+        except KeyboardInterrupt:
+            tell("interrupted")
+        sys.stdin.readline()
+        """, group, founders=2)
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0):
+        assert member.line() == "waiting"
+        member.kill(signal.SIGINT)
+        assert member.line() == "interrupted"
+        member.tell()
+        assert member.end() == 0

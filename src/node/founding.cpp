@@ -84,6 +84,8 @@ class Founding {
         std::unique_ptr<Fabric> fabric = poll_founders();
         if (fabric && may_found()) return found(std::move(fabric));
       }
+      if (options_.gives_up && options_.gives_up())
+        throw Error(who_ + "the join was given up, waiting for " + awaited());
       const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC);
       if (now_ns >= end_ns)
         throw Error(who_ + "waited " + std::to_string(wait_ms_) + " ms for " + awaited());

@@ -249,6 +249,9 @@ Future<StorePiece> StoreHandle::scan(StoreCursor from, ScanOptions options) {
 
 namespace {
 
+/// A transaction that waits calls `while_waiting` at these intervals.
+constexpr std::uint64_t kWaitSliceNs = 50'000'000;
+
 /// Waits for an operation that belongs to a transaction.
 template <class Operation>
 class PendingEnd final : public node::SharedResult<Status> {
@@ -274,8 +277,9 @@ class PendingEnd final : public node::SharedResult<Status> {
 
 }  // namespace
 
-StoreHandle::Transaction::Transaction(Engine& engine, Object& object)
-    : engine_(engine), object_(object) {
+StoreHandle::Transaction::Transaction(Engine& engine, Object& object,
+                                      const std::function<void()>& while_waiting)
+    : engine_(engine), object_(object), while_waiting_(while_waiting) {
   transaction_ = engine.with_lock([&] {
     object.transactions.push_back(std::make_unique<StoreTransaction>(object.store()));
     return object.transactions.back().get();
@@ -303,6 +307,8 @@ Status StoreHandle::Transaction::run(const Begin& begin) {
     return future;
   });
   engine_.wake_if_asleep();
+  if (while_waiting_)
+    while (!end.wait_for(kWaitSliceNs)) while_waiting_();  // if it throws, `end` gives the call up
   return end.get();
 }
 
@@ -331,10 +337,11 @@ void StoreHandle::Transaction::clear() {
 }
 
 Result<void> StoreHandle::transact(const std::function<void(Transaction&)>& function,
-                                   std::uint32_t attempts) {
+                                   std::uint32_t attempts,
+                                   const std::function<void()>& while_waiting) {
   Status status = Status::conflict;
   try {
-    Transaction transaction(*engine_, *object_);
+    Transaction transaction(*engine_, *object_, while_waiting);
     for (std::uint32_t attempt = 0; attempt < attempts && status == Status::conflict; ++attempt) {
       if (attempt > 0) {
         transaction.clear();

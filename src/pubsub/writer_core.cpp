@@ -37,8 +37,7 @@ MessageHeader WriterCore::header(Kind kind, const void* sample) {
     const auto& raw = *static_cast<const RawSample*>(sample);
     made.flags = raw.plain ? std::uint8_t{0} : kXcdrFlag;
     made.key_hash = raw.key_hash;
-  }
-  if (type_->keyed) {
+  } else if (type_->keyed) {
     key_.clear();
     type_->append_key(sample, key_);
     made.key_hash = hash_key(key_);

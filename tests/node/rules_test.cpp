@@ -4,6 +4,7 @@
 #include <deque>
 #include <future>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -235,6 +236,16 @@ TEST(NodeRules, ATransactionMovesMoneyBetweenKeysOfSeveralThreads) {
   EXPECT_EQ(store.get("bob").get()->text(), "1200");
   EXPECT_EQ(store.transact([](StoreHandle::Transaction& t) { t.cancel(); }).status(),
             remote::Status::abandoned);
+}
+
+TEST(NodeRules, ATransactionThatWaitsAsksTheProgramWhetherItGoesOn) {
+  std::vector<Node> nodes = test::found(fresh_group(), 2);
+  StoreHandle store = nodes[0].store();  // the other node makes no store: its keys are waited for
+  const auto read_all = [](StoreHandle::Transaction& t) {
+    for (int key = 0; key < 32; ++key) static_cast<void>(t.get(std::to_string(key)));
+  };
+  const auto give_up = [] { throw std::runtime_error("the program gives up"); };
+  EXPECT_THROW(static_cast<void>(store.transact(read_all, 1, give_up)), std::runtime_error);
 }
 
 TEST(NodeRules, OptionsThatMakeNoSenseAreRefusedWithASentence) {

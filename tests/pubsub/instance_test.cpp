@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,54 @@ TEST(InstanceTest, UnregisterTakesTheRoomOfNoStoredSample) {
     DataReader<Count> late = at.reader();
     EXPECT_EQ(take(late), (Given{"5=1", "5 no writers"}));
   }
+}
+
+/// A binding knows the type of a topic when it runs only.
+TEST(InstanceTest, ARawReaderOfAKeyedTypeTellsInstancesApart) {
+  Writers at({.level = Level::volatile_storage});
+  at.write(at.first, 5, 1);
+  at.write(at.first, 6, 2);
+  at.write(at.first, 5, 3);
+  at.dispose(at.first, 6);
+  at.write(at.first, 7, 4);
+  at.unregister(at.first, 7);
+  const auto type = type_support<Count>();
+  const AnyTopic topic(at.all[0], "counts", raw_keyed_type_support(type->text, type->name),
+                       {.level = Level::volatile_storage});
+  DataReaderQos qos = stored();
+  qos << History::keep_last(1);
+  AnyReader reader(topic, qos);
+  ASSERT_TRUE(at.all.until([&] { return reader.ready(); }));
+  at.all.run_for(kMs);
+  Given given;
+  const AnyReader::Loan samples = reader.take();
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    Count count;
+    const auto& raw = *static_cast<const RawSample*>(samples.data(i));
+    ASSERT_TRUE(decode_sample(*type, raw.plain, raw.payload, &count));
+    given.push_back(std::to_string(count.instance) +
+                    (samples.info(i).valid() ? "=" + std::to_string(count.number) : " ended"));
+  }
+  EXPECT_EQ(given, (Given{"5=3", "6 ended", "7 ended"}));
+}
+
+TEST(InstanceTest, ARawWriterOfAKeyedTypeWritesTheInstancesOfATypedOne) {
+  const TopicQos qos{.level = Level::volatile_storage, .history = History::keep_last(1)};
+  Writers at(qos);
+  at.write(at.first, 5, 1);
+  const auto type = type_support<Count>();
+  const AnyTopic topic(at.all[0], "counts", raw_keyed_type_support(type->text, type->name), qos);
+  AnyWriter writer(topic, {});
+  ASSERT_TRUE(at.all.until([&] { return writer.ready(); }));
+  const Count count{.instance = 5, .number = 2};
+  std::vector<std::byte> key;
+  type->append_key(&count, key);
+  const auto bytes = std::as_bytes(std::span(&count, 1));
+  const RawSample sample{.key_hash = hash_key(key), .payload = {bytes.begin(), bytes.end()}};
+  at.all.world.on(0, [&] { EXPECT_EQ(writer.write(&sample), WriteResult::written); });
+  at.all.run_for(kMs);
+  DataReader<Count> late = at.reader();
+  EXPECT_EQ(take(late), (Given{"5=2"}));  // the storage has one sample of the instance
 }
 
 TEST(InstanceTest, UnregisterTakesTheRoomOfNoSampleThatStaysInTheLog) {

@@ -87,9 +87,14 @@ class StoreHandle {
   ///       const int has = std::stoi(t.get("alice").value_or("0"));
   ///       t.put("alice", std::to_string(has - 30));
   ///     });
+  ///
+  /// While it waits, it calls `while_waiting` every 50 ms. What that or `function` throws ends the
+  /// transaction, and nothing of it happens, unless it waits for the commit: then all of it, or
+  /// nothing.
   class Transaction;
   Result<void> transact(const std::function<void(Transaction&)>& function,
-                        std::uint32_t attempts = 1'000);
+                        std::uint32_t attempts = 1'000,
+                        const std::function<void()>& while_waiting = nullptr);
 
  private:
   class Object;
@@ -112,7 +117,7 @@ class StoreHandle::Transaction {
 
  private:
   friend class StoreHandle;
-  Transaction(node::Engine& engine, Object& object);
+  Transaction(node::Engine& engine, Object& object, const std::function<void()>& while_waiting);
   ~Transaction();
   /// Calls `begin` under the lock, and waits for the operation that it returns.
   template <class Begin>
@@ -122,6 +127,7 @@ class StoreHandle::Transaction {
 
   node::Engine& engine_;
   Object& object_;
+  const std::function<void()>& while_waiting_;
   StoreTransaction* transaction_;  // belongs to the object; used under the lock
   bool is_cancelled_ = false;
 };

@@ -64,6 +64,10 @@ struct RawSample {
 /// a tool that speaks for another endpoint.
 [[nodiscard]] std::shared_ptr<const TypeSupport> raw_type_support(std::string text,
                                                                   std::string name);
+/// As raw_type_support(text, name), for a type with keys: a reader tells instances apart by
+/// RawSample::key_hash, and gives the end of an instance as a sample without data.
+[[nodiscard]] std::shared_ptr<const TypeSupport> raw_keyed_type_support(std::string text,
+                                                                        std::string name);
 
 /// Marks a sample that a member writes for a program that is no member (docs/relay.md).
 using ClientId = std::array<std::byte, 16>;
