@@ -1,15 +1,39 @@
-# The Python package, where it can be built: a test of ctest for each file of python/tests.
+# The Python package, where it can be built: a test of ctest for each file of python/tests, and others about the package.
 if(NOT TARGET dunlin_python)
   return()
 endif()
-add_custom_target(python_tests ALL DEPENDS dunlin_python)
-file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/tests/test_*.py)
+add_custom_target(python_tests ALL DEPENDS dunlin_python dunlin_stub)
+set(python ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
+set(python_sources ${PROJECT_SOURCE_DIR}/python)
+
+# A test of the package in this build tree.
+function(dunlin_python_test name) # COMMAND...
+  add_test(NAME python.${name} COMMAND ${python} -B ${ARGN} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set(environment PYTHONPATH=${PROJECT_BINARY_DIR}/python MYPY_CACHE_DIR=${CMAKE_CURRENT_BINARY_DIR}/mypy
+      HYPOTHESIS_STORAGE_DIRECTORY=${CMAKE_CURRENT_BINARY_DIR}/hypothesis)
+  set_tests_properties(python.${name} PROPERTIES TIMEOUT 600 ENVIRONMENT "${environment}"
+    ENVIRONMENT_MODIFICATION "DUNLIN_NETWORK=unset:;DUNLIN_CONFIG=unset:")
+endfunction()
+
+file(GLOB files CONFIGURE_DEPENDS ${python_sources}/tests/test_*.py)
 foreach(file IN LISTS files)
   string(REGEX REPLACE ".*/test_(.*)\\.py" "\\1" name ${file})
-  add_test(NAME python.${name}
-    COMMAND ${PROJECT_SOURCE_DIR}/build/venv/bin/python -B -m pytest -q -p no:cacheprovider ${file}
-    WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-  set_tests_properties(python.${name} PROPERTIES TIMEOUT 600
-    ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;HYPOTHESIS_STORAGE_DIRECTORY=${CMAKE_CURRENT_BINARY_DIR}/hypothesis"
-    ENVIRONMENT_MODIFICATION "DUNLIN_NETWORK=unset:;DUNLIN_CONFIG=unset:")
+  dunlin_python_test(${name} -m pytest -q -p no:cacheprovider ${file})
 endforeach()
+
+# The stubs name all that is there, with its arguments.
+if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
+  set(configuration ${python_sources}/tools/mypy.ini)
+  dunlin_python_test(stubs -m mypy.stubtest --mypy-config-file ${configuration}
+                     --allowlist ${python_sources}/tools/stubtest.txt dunlin)
+endif()
+
+# Wheels, as they would be published; each is a build of the library and of the command.
+if(DUNLIN_ALL_TESTS)
+  foreach(kind this abi3)
+    dunlin_python_test(wheel_${kind} ${python_sources}/tests/wheel.py ${kind} ${PROJECT_SOURCE_DIR}
+                       ${PROJECT_BINARY_DIR}/wheel_${kind})
+    set_tests_properties(python.wheel_${kind} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 3600 PROCESSORS 2
+                         RESOURCE_LOCK python_wheel)
+  endforeach()
+endif()
