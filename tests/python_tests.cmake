@@ -21,11 +21,14 @@ foreach(file IN LISTS files)
   dunlin_python_test(${name} -m pytest -q -p no:cacheprovider ${file})
 endforeach()
 
-# The stubs name all that is there, with its arguments.
+# The stubs name all that is there, with its arguments; and the examples keep to them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
+  file(GLOB examples CONFIGURE_DEPENDS ${python_sources}/examples/*.py)
   set(configuration ${python_sources}/tools/mypy.ini)
   dunlin_python_test(stubs -m mypy.stubtest --mypy-config-file ${configuration}
                      --allowlist ${python_sources}/tools/stubtest.txt dunlin)
+  dunlin_python_test(types -m mypy --config-file ${configuration} --strict --scripts-are-modules ${examples})
+  set_tests_properties(python.types python.stubs PROPERTIES RESOURCE_LOCK mypy)
 endif()
 
 # Wheels, as they would be published; each is a build of the library and of the command.
