@@ -20,6 +20,7 @@ foreach(file IN LISTS files)
   string(REGEX REPLACE ".*/test_(.*)\\.py" "\\1" name ${file})
   dunlin_python_test(${name} -m pytest -q -p no:cacheprovider ${file})
 endforeach()
+dunlin_python_test(reference ${python_sources}/tools/reference.py --check ${PROJECT_SOURCE_DIR}/docs/python-reference.md)
 
 # The stubs name all that is there, with its arguments; and the examples keep to them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
