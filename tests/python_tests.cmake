@@ -24,7 +24,7 @@ dunlin_python_test(reference ${python_sources}/tools/reference.py --check ${PROJ
 
 # The stubs name all that is there, with its arguments; and the examples keep to them.
 if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
-  file(GLOB examples CONFIGURE_DEPENDS ${python_sources}/examples/*.py)
+  file(GLOB examples CONFIGURE_DEPENDS ${python_sources}/examples/*.py ${python_sources}/bench/*.py)
   set(configuration ${python_sources}/tools/mypy.ini)
   dunlin_python_test(stubs -m mypy.stubtest --mypy-config-file ${configuration}
                      --allowlist ${python_sources}/tools/stubtest.txt dunlin)
@@ -32,8 +32,10 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
   set_tests_properties(python.types python.stubs PROPERTIES RESOURCE_LOCK mypy)
 endif()
 
-# Wheels, as they would be published; each is a build of the library and of the command.
 if(DUNLIN_ALL_TESTS)
+  dunlin_python_test(bench ${python_sources}/bench/run.py --quick)
+
+  # Wheels, as they would be published; each is a build of the library and of the command.
   foreach(kind this abi3)
     dunlin_python_test(wheel_${kind} ${python_sources}/tests/wheel.py ${kind} ${PROJECT_SOURCE_DIR}
                        ${PROJECT_BINARY_DIR}/wheel_${kind})
