@@ -22,7 +22,8 @@ suites_packages=(tcl ca-certificates "${redis_packages[@]}" pytest@pypi)
 bag_packages=("${pypi_packages[@]}" mcap@pypi) # another reader and writer of MCAP files
 # Of `dunlin gateway`, and applications of DDS that it is tested with.
 gateway_packages=(cyclonedds-dev cyclonedds-tools libfastrtps-dev "${pypi_packages[@]}" cyclonedds@pypi)
-python_packages=(python3-dev "${pypi_packages[@]}" nanobind@pypi) # the Python package, and its tests
+python_packages=(python3-dev "${pypi_packages[@]}" nanobind@pypi mypy@pypi) # the Python package, and its tests
+wheel_packages=("${python_packages[@]}" auditwheel@pypi) # a wheel of it
 count_packages=(jellyfish gatb-core-testdata) # another counter of k-mers, and reads
 model_packages=(spin) # explores models of protocols
 checker_packages=(golang-go ca-certificates) # builds the checker of linearizability
@@ -119,7 +120,8 @@ install_from_pypi() { # NAME
       install_packages clang-tidy
       return
     fi
-    if [[ $1 == redis || $1 == mcap || $1 == cyclonedds || $1 == pytest || $1 == nanobind ]]; then # a few tests ask for it
+    # A few tests ask for these.
+    if [[ $1 =~ ^(redis|mcap|cyclonedds|pytest|nanobind|mypy|auditwheel)$ ]]; then
       echo "Without $(pinned "$1") from PyPI: the tests that need it are skipped."
       return
     fi

@@ -45,7 +45,7 @@ def _items(self: _core.Store) -> Iterator[tuple[bytes, bytes]]:
     cursor = 0
     while True:
         cursor, entries = self.scan(cursor)
-        yield from entries
+        yield from entries  # type: ignore[misc]  # the values were asked for, so none is None
         if cursor == 0:
             return
 

@@ -116,7 +116,9 @@ void bind_segment(nb::module_& module) {
              wait_for(Begun{begin_without_gil([&] { return segment.handle.unlock(segment.key); }),
                             kNone});
            })
-      .def("__eq__", [](PySegment& one, PySegment& other) { return one.key == other.key; })
+      .def(
+          "__eq__", [](PySegment& one, PySegment& other) { return one.key == other.key; },
+          nb::is_operator())
       .def("__hash__", [](PySegment& one) { return std::hash<std::uint64_t>()(one.key.value); })
       .def("__repr__", [](PySegment& segment) {
         return "<dunlin.Segment " + std::to_string(segment.key.value) + ">";

@@ -33,7 +33,8 @@ def test_an_array_goes_through_a_segment(segments):
     segment.get_into(part, offset=values[3].nbytes * 3)
     assert (part == values[3]).all()
     assert segment.get(16) == values.tobytes()[:16]
-    assert segments.at(segment.key) == segment and repr(segment) == f"<dunlin.Segment {segment.key}>"
+    assert segments.at(segment.key) == segment and segment != segment.key
+    assert repr(segment) == f"<dunlin.Segment {segment.key}>"
     segment.release()
     with pytest.raises(dunlin.NotFoundError):
         segment.get(8)
