@@ -101,6 +101,19 @@ def class_lines(node: ast.ClassDef, twin: ast.ClassDef | None) -> Iterator[str]:
             yield text + "\n"
 
 
+def module_lines(name: str, known: dict[str, ast.ClassDef | Function]) -> Iterator[str]:
+    """A module of functions."""
+    yield f"## {name}\n"
+    paragraphs = inspect.cleandoc(getattr(dunlin, name).__doc__ or "").split("\n\n")
+    yield "\n\n".join(text if text.startswith(" ") else filled(text) for text in paragraphs) + "\n"
+    for path, node in known.items():
+        function = path.removeprefix(f"dunlin.{name}.")
+        if function != path and not function.startswith("_") and not isinstance(node, ast.ClassDef):
+            yield signature_of(node) + "\n"
+            if text := text_of(node):
+                yield text + "\n"
+
+
 def error_lines(errors: list[ast.ClassDef]) -> Iterator[str]:
     yield "## Exceptions\n"
     yield "| class | bases | when |\n| --- | --- | --- |"
@@ -115,6 +128,9 @@ def page() -> str:
     names = ["join", "Node"] + [name for name in dunlin.__all__ if name not in ("join", "Node", "__version__")]
     lines, errors = [HEAD], []
     for name in names:
+        if inspect.ismodule(getattr(dunlin, name)):
+            lines += module_lines(name, known)
+            continue
         module = getattr(dunlin, name).__module__
         node = known[f"{module}.{name}"]
         if isinstance(node, ast.ClassDef) and issubclass(getattr(dunlin, name), Exception):

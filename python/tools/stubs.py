@@ -57,8 +57,9 @@ class Stubs(StubGen):
             return
         source = ast.parse(textwrap.dedent(inspect.getsource(fn))).body[0]
         assert isinstance(source, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if parent is not None:
-            source.args.args[0].annotation = None  # self
+        positional = source.args.posonlyargs or source.args.args
+        if parent is not None and positional:
+            positional[0].annotation = None  # self
         arguments = ast.unparse(source.args)
         returns = ast.unparse(source.returns) if source.returns else "Any"
         head = "async def" if inspect.iscoroutinefunction(fn) else "def"
