@@ -454,8 +454,7 @@ std::uint64_t State::end_of_chain(const Lookup& at) const noexcept {
 /// goes to another home by itself. `conflict`: the key has another chain.
 Protocol<Status> State::hold(TransactionWrite& write, std::uint64_t word, bool is_lent) {
   ++counters.holds;
-  Lookup& at = write.at.value();
-  HeldChain& chain = write.lock.value();
+  auto& [at, chain, call] = write.held.value();
   Status status = Status::ok;
   if (at.side == Side::owner)
     status = co_await find_owner(at);

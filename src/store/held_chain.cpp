@@ -144,19 +144,12 @@ Status HeldChain::Commit::result() noexcept {
 
 // --- blocks --------------------------------------------------------------------------------------
 
-/// Returns a block of the home's memory; none if there is none yet, or never will be, because the
-/// home is full. A cache uses no larger block than it needs: there will be one of the size.
-std::optional<remote::SlabBlock> HeldChain::block_for(remote::SlabPool& pool, bool is_large,
+std::optional<remote::SlabBlock> HeldChain::block_for(bool is_large,
                                                       std::uint32_t size_class) noexcept {
-  const bool is_out = asked_for_ == size_class && pool.full_class(home_, size_class);
-  auto block = is_out && state_.room == nullptr
-                   ? pool.allocate_held(home_, pool.bytes_of(size_class))
-                   : pool.allocate_class(home_, size_class);
-  asked_for_ = size_class;
-  if (block) return block;
-  missing_ = {.is_large = is_large, .size_class = size_class, .is_never_there = is_out};
-  // Known at once, with no completion that would wake this process.
-  if (!is_out && pool.full_class(home_, size_class)) state_.look_again_soon();
+  bool is_full = false;
+  auto block = state_.find_block(home_, is_large, size_class, asked_for_, is_full);
+  if (!block)
+    missing_ = {.is_large = is_large, .size_class = size_class, .is_never_there = is_full};
   return block;
 }
 
@@ -170,7 +163,7 @@ Status HeldChain::find_blocks(std::size_t bytes, bool wants_bucket) noexcept {
   if (!fits) {
     if (entry_block_) (entry_is_large_ ? *state_.large : small).cancel(*entry_block_);
     entry_is_large_ = is_large;
-    entry_block_ = block_for(pool, is_large, pool.class_of(bytes).value_or(0));
+    entry_block_ = block_for(is_large, pool.class_of(bytes).value_or(0));
     if (!entry_block_) return missing_.is_never_there ? Status::no_room : Status::under_way;
   }
   if (bucket_block_ && !wants_bucket) {
@@ -178,7 +171,7 @@ Status HeldChain::find_blocks(std::size_t bytes, bool wants_bucket) noexcept {
     bucket_block_.reset();
   }
   if (wants_bucket && !bucket_block_) {
-    bucket_block_ = block_for(small, false, kIndirectClass);
+    bucket_block_ = block_for(false, kIndirectClass);
     if (!bucket_block_) return missing_.is_never_there ? Status::no_room : Status::under_way;
   }
   return Status::ok;

@@ -197,16 +197,13 @@ State::~State() {
     room->large = nullptr;
   }
   const auto all_done = [&] {
-    return unfinished.empty() && unfinished_transactions.empty() && mends.empty();
+    return unfinished.empty() && transactions.is_idle() && mends.empty();
   };
   for (int polls = 0; polls < kPollsAtEnd && !all_done(); ++polls) {
     finish();
     if (fabric.poll() == 0 && fabric.in_handler()) break;
   }
-  for (const auto& work : unfinished_transactions) drop(*work);
-  for (const auto& inquiry : inquiries) fabric.abandon(inquiry->done);
-  unfinished_transactions.clear();
-  spare_transactions.clear();
+  transactions.stop();
   for (const auto& work : unfinished) fabric.abandon(work->done);
   fabric.abandon(counts_done);
   for (Home& home : homes) {
@@ -312,7 +309,7 @@ void State::release_record(ChainBatch& batch) noexcept {
 
 /// Posts what callers have left behind; returns how much.
 std::size_t State::finish() {
-  std::size_t done = finish_transactions();
+  std::size_t done = transactions.poll();
   const auto refused = [&](Rank home, Refusal refusal) {
     return refusal == Refusal::none || fault(home) != Status::ok ||
            (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
@@ -365,7 +362,7 @@ std::size_t State::poll_part() {
     for (Evictor* const evictor : {room->small.get(), room->large.get()})
       if (evictor != nullptr) done += evictor->poll();
   }
-  if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
+  if (!unfinished.empty() || !mends.empty()) look_again_soon();
   done += take_told();
   if (is_home) done += do_duties();
   counters.in_flight.set(progress.in_flight());
@@ -375,8 +372,9 @@ std::size_t State::poll_part() {
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
   const std::size_t done =
-      inquire() + correct_counts() + growth->poll() + (reaper != nullptr ? reaper->poll() : 0) +
-      (copies != nullptr ? copies->poll() : 0) + (departure != nullptr ? departure->poll() : 0) +
+      transaction_repair.poll() + correct_counts() + growth->poll() +
+      (reaper != nullptr ? reaper->poll() : 0) + (copies != nullptr ? copies->poll() : 0) +
+      (departure != nullptr ? departure->poll() : 0) +
       (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
