@@ -63,6 +63,8 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<CallResult> get(Lookup at);
   [[nodiscard]] remote::Protocol<CallResult> get_of_batch(Lookup at);
   [[nodiscard]] remote::Protocol<CallResult> read_chain(StoreKey key, SeenChain& seen);
+  [[nodiscard]] remote::Protocol<remote::Status> retry(Lookup& at, remote::Status status,
+                                                       Rest& rest);
   [[nodiscard]] CallResult got(Lookup& at) noexcept;
   void note_again(Lookup& at) noexcept;
 
@@ -114,6 +116,9 @@ struct State final : remote::Part {
   void write_entry(const Change& one, Lookup& at, ChainBatch& batch,
                    std::span<const std::byte> value, std::uint64_t version) noexcept;
   [[nodiscard]] static bool fits_in_place(const Lookup& at, std::size_t bytes) noexcept;
+  [[nodiscard]] bool put_in_place(const Change& one, Lookup& at, HeldChain& chain,
+                                  std::span<const std::byte> value, std::uint64_t version) noexcept;
+  void erase(const Change& one, Lookup& at, HeldChain& chain) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_blocks(Lookup& at, HeldChain& chain,
                                                              std::size_t bytes);
   [[nodiscard]] remote::Protocol<remote::Status> replicate(Deed deed, Lookup& at, HeldChain& chain,
@@ -121,6 +126,9 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
   [[nodiscard]] remote::Protocol<ChainResult> drop_stray(
       ChainCall call, const std::function<bool(std::uint64_t hash)>& is_stray);
+  [[nodiscard]] Lookup look_at(const ChainCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> lock_chain(const ChainCall& call, Lookup& at,
+                                                            HeldChain& chain, Patience patience);
   [[nodiscard]] remote::Protocol<ChainResult> take_chain(ChainCall call);
   [[nodiscard]] remote::Protocol<ChainResult> raise_version(ChainCall call);
   [[nodiscard]] remote::Protocol<remote::Status> read_header(Lookup& at);
