@@ -23,7 +23,7 @@ void ChainBatch::add(const Operation& operation) noexcept {
 remote::Progress& HeldChain::its_progress() const noexcept { return state_.progress; }
 
 ChainBatch& HeldChain::batch() {
-  if (batch_ == nullptr) batch_ = state_.spare_batches.take();
+  if (batch_ == nullptr) batch_ = state_.leftovers.take_batch();
   return *batch_;
 }
 
@@ -77,7 +77,7 @@ void HeldChain::copied() noexcept {
 
 void HeldChain::begin_anew() noexcept {
   if (lock_ != Lock::none && state_.fault(home_) == Status::ok)
-    state_.mends.push_back({home_, main_.at(kLockAt), word_});
+    state_.leftovers.unlock(home_, main_, word_);
   lock_ = Lock::none;
   must_complete_ = is_copied_ = false;
   cancel_blocks();
@@ -96,19 +96,15 @@ void HeldChain::give_up() noexcept {
   if (is_changing && is_there) {
     must_complete();
     if (lock == Lock::lent) batch_->unlock[1] = 0;
-    state_.unfinished.push_back(std::move(batch_));
-    state_.look_again_soon();
+    state_.leftovers.complete(std::move(batch_));
   } else if (is_there && lock != Lock::lent) {
-    state_.mends.push_back({home_, main_.at(kLockAt), word_});
-    state_.look_again_soon();
+    state_.leftovers.unlock(home_, main_, word_);
   }
   cancel_blocks();
   must_complete_ = false;
   if (batch_ == nullptr) return;
   state_.fabric.abandon(batch_->done);
-  release_record();
-  batch_->steps = batch_->posted = 0;
-  state_.spare_batches.give_back(std::move(batch_));
+  state_.leftovers.give_back(std::move(batch_));
 }
 
 bool HeldChain::Commit::ready() noexcept {

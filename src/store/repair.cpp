@@ -120,8 +120,7 @@ const std::byte* State::redo_of(Rank owner, std::uint64_t word, const EntryHead&
 }
 
 void State::free_later(const Location& location) {
-  (location.large ? large_to_free : small_to_free)
-      .push_back({fabric.rank(), location.size_class, location.offset});
+  leftovers.free(location.large, {fabric.rank(), location.size_class, location.offset});
 }
 
 }  // namespace dunlin::store

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "store/held_chain.hpp"
 #include "store/index_shape.hpp"
 #include "store/key_homes.hpp"
+#include "store/leftovers.hpp"
 #include "store/reaper.hpp"
 #include "store/shedding.hpp"
 #include "store/transaction.hpp"
@@ -309,7 +309,6 @@ struct State final : remote::Part {
   }
 
   // --- works -------------------------------------------------------------------------------------
-  std::size_t finish();
   void release_record(ChainBatch& batch) noexcept;
 
   /// A look at the header and the directory of a home's index, for all calls that wait for it.
@@ -373,12 +372,6 @@ struct State final : remote::Part {
     bool refused = false;
   };
   static void begin_look(Home& one) noexcept;
-  /// A lock word that this process may have taken, and gives back.
-  struct Mend {
-    Rank home;
-    Place lock;
-    std::uint64_t word;
-  };
 
   std::unique_ptr<remote::Progress> own_progress;
   remote::Progress& progress;
@@ -407,13 +400,9 @@ struct State final : remote::Part {
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
   Spares<CallMemory> spare_memory;
-  Spares<ChainBatch> spare_batches;
-  std::vector<std::unique_ptr<ChainBatch>> unfinished;  // of calls that were given up
-  std::deque<Mend> mends;
+  Leftovers leftovers{*this};
   Dropped uncounted;  // the own counters still have them
   Completion counts_done;
-  std::deque<remote::SlabBlock> small_to_free;
-  std::deque<remote::SlabBlock> large_to_free;
   std::unique_ptr<Reaper> reaper;  // of a home
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;

@@ -47,7 +47,7 @@ void Commit::failed(Status status) noexcept {
   const auto free_later = [&](WantedBlock& wanted) {
     if (!wanted.block) return;
     if (state_.fault(wanted.home) == Status::ok)
-      (wanted.is_large ? state_.large_to_free : state_.small_to_free).push_back(*wanted.block);
+      state_.leftovers.free(wanted.is_large, *wanted.block);
     wanted.block.reset();
   };
   for (TransactionWrite* const write : work_->order) free_later(write->entry_block);
