@@ -158,7 +158,7 @@ class ManyCaller : public CallTarget {
   bool is_bulk_;
   std::deque<BenchMap::Operation> operations_;
   std::deque<BenchQueue::Push> pushes_;
-  std::vector<remote::AnyCall> all_;
+  std::vector<remote::CallBase*> all_;
 };
 
 Result measure_calls(const RealNetwork& network, const Effort& effort, const ManyCase& many) {

@@ -102,31 +102,12 @@ ComponentCosts component_costs(const sim::Profile& network) {
 
 // --- one operation -------------------------------------------------------------------------------
 
-BareStep& BareStep::run(const Operation& operation, Notify when) noexcept {
-  abandon();
-  operation_ = operation.notify(completion_, when);
-  posted_ = false;
-  start();
-  return *this;
-}
-
-void BareStep::advance() noexcept {
-  if (posted_) return end(completion_.failed() ? remote::Status::lost : remote::Status::ok);
-  posted_ = progress_->fabric().post(operation_).all();
-}
-
-void BareStep::await_resume() const {
-  if (!ok()) throw Error("bench: a simulated operation has failed");
-}
-
 // --- a process -----------------------------------------------------------------------------------
 
 SimulatedProcess::SimulatedProcess(Fabric& fabric, const ProcessSetting& setting)
     : containers_(fabric, {.costs = setting.costs}),
       words_(fabric.allocate({.name = "bare", .bytes = kBareBytes})),
-      map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}),
-      step_(containers_.progress()),
-      pause_(containers_.progress()) {
+      map_(containers_, {.name = "map", .slots = setting.slots, .style = setting.style}) {
   // No word has the value that a persistent swap expects first.
   for (std::uint64_t place = 0; place < kManyPlaces; ++place)
     memory::store(
@@ -147,6 +128,27 @@ bool SimulatedProcess::connected() const {
   for (Rank rank = 0; rank < fabric().size(); ++rank)
     if (rank != fabric().rank() && !fabric().connected(rank, words_.id())) return false;
   return true;
+}
+
+remote::Protocol<remote::Status> SimulatedProcess::post(Operation operation) {
+  const remote::Status status = co_await remote::post(fabric(), operation);
+  co_return status;
+}
+
+remote::Protocol<remote::Status> SimulatedProcess::wait_for(std::uint64_t ns) {
+  co_await remote::UntilTime(fabric(), fabric().now_ns() + ns);
+  co_return remote::Status::ok;
+}
+
+remote::Job SimulatedProcess::step(Operation operation) {
+  const remote::Status status =
+      co_await remote::Call<remote::Status>(its_progress(), post(operation));
+  if (status != remote::Status::ok) throw Error("bench: a simulated operation has failed");
+}
+
+remote::Job SimulatedProcess::pause(double ns) {
+  static_cast<void>(co_await remote::Call<remote::Status>(
+      its_progress(), wait_for(static_cast<std::uint64_t>(ns))));
 }
 
 Rank SimulatedProcess::other(std::mt19937_64& random, const Work& work) const {
@@ -178,40 +180,39 @@ remote::Job SimulatedProcess::run_bare(std::span<const Component> sequence, std:
       std::uint64_t expected = 0;
       switch (each) {
         case Component::put:
-          co_await step_.run(write(peer, region, place + 8, &image[1], kPlaceBytes - 8),
-                             Notify::remotely);
+          co_await step(write(peer, region, place + 8, &image[1], kPlaceBytes - 8));
           break;
         case Component::get:
-          co_await step_.run(read(peer, region, place, image.data(), kPlaceBytes));
+          co_await step(read(peer, region, place, image.data(), kPlaceBytes));
           break;
         case Component::swap:
-          co_await step_.run(compare_swap(peer, region, place, 1, 1, &before));
+          co_await step(compare_swap(peer, region, place, 1, 1, &before));
           break;
         case Component::persistent_swap:
           do {
             expected = before;
-            co_await step_.run(compare_swap(peer, region, place, expected, expected + 1, &before));
+            co_await step(compare_swap(peer, region, place, expected, expected + 1, &before));
           } while (before != expected);
           before = 0;
           break;
         case Component::add:
-          co_await step_.run(fetch_add(peer, region, place, 0, &before));
+          co_await step(fetch_add(peer, region, place, 0, &before));
           break;
         case Component::add_to_one_word:
-          co_await step_.run(fetch_add(peer, region, kOneWord, 1, &before));
+          co_await step(fetch_add(peer, region, kOneWord, 1, &before));
           break;
         case Component::take_ticket:
-          co_await step_.run(fetch_add(peer, region, kTail, 1, &ticket));
+          co_await step(fetch_add(peer, region, kTail, 1, &ticket));
           break;
         case Component::take_place:
-          co_await step_.run(fetch_add(peer, region, kHead, 1, &ticket));
+          co_await step(fetch_add(peer, region, kHead, 1, &ticket));
           break;
         case Component::mark_ready:
         case Component::mark_taken:
           do {
-            co_await step_.run(compare_swap(peer, region,
-                                            each == Component::mark_ready ? kReady : kTaken, ticket,
-                                            ticket + 1, &before));
+            co_await step(compare_swap(peer, region,
+                                       each == Component::mark_ready ? kReady : kTaken, ticket,
+                                       ticket + 1, &before));
           } while (before != ticket);
           break;
       }
@@ -235,7 +236,7 @@ remote::Job SimulatedProcess::run_calls(Call call, Promise promise, std::uint64_
   const std::uint64_t begin_ns = fabric().now_ns();
   for (std::uint32_t i = 0; i < work->times; ++i) {
     if (work->progress_thread)
-      co_await pause_.run(work->computing_ns);
+      co_await pause(work->computing_ns);
     else
       fabric().spend(work->computing_ns);
     if (on_queue(call)) {

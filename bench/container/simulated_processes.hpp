@@ -40,39 +40,6 @@ inline constexpr double kPublishedSingleWordAddNs = kPublishedMessageNs + 1'000 
 /// What `dunlin calibrate` would find there.
 [[nodiscard]] ComponentCosts component_costs(const sim::Profile& network);
 
-/// One operation of the fabric, in flight.
-class BareStep final : public remote::InFlight {
- public:
-  explicit BareStep(remote::Progress& progress) noexcept : InFlight(progress) {}
-  ~BareStep() override { abandon(); }
-  BareStep& run(const Operation& operation, Notify when = Notify::locally) noexcept;
-  /// Throws Error if it has failed.
-  void await_resume() const;
-
- private:
-  void advance() noexcept override;
-  void clean_up() noexcept override {}
-
-  Operation operation_{};
-  bool posted_ = false;
-};
-
-/// A time in which the process does not use its simulated processor.
-class Pause final : public remote::InFlight {
- public:
-  explicit Pause(remote::Progress& progress) noexcept : InFlight(progress) {}
-  ~Pause() override { abandon(); }
-  Pause& run(double ns) noexcept {
-    start(static_cast<std::uint64_t>(ns));
-    return *this;
-  }
-  void await_resume() const noexcept {}
-
- private:
-  void advance() noexcept override {}
-  void clean_up() noexcept override {}
-};
-
 /// An operation of a sequence, on a random place of the process that the sequence works on.
 enum class Component : std::uint8_t {
   put,
@@ -103,6 +70,7 @@ class SimulatedProcess {
   std::size_t poll() { return containers_.poll(); }
   [[nodiscard]] Fabric& fabric() const noexcept { return containers_.fabric(); }
   [[nodiscard]] bool connected() const;
+  [[nodiscard]] remote::Progress& its_progress() const noexcept { return containers_.progress(); }
 
   struct Work {
     std::uint32_t times = 0;
@@ -123,6 +91,12 @@ class SimulatedProcess {
   remote::Job fill_queue(std::uint32_t elements);
 
  private:
+  /// One operation of the fabric. Throws Error if it fails.
+  remote::Job step(Operation operation);
+  /// A time in which the process does not use its simulated processor.
+  remote::Job pause(double ns);
+  [[nodiscard]] remote::Protocol<remote::Status> post(Operation operation);
+  [[nodiscard]] remote::Protocol<remote::Status> wait_for(std::uint64_t ns);
   [[nodiscard]] Rank other(std::mt19937_64& random, const Work& work) const;
   [[nodiscard]] std::uint64_t new_key();
   void begin_on_map(Call call, Promise promise, std::uint32_t i);
@@ -131,8 +105,6 @@ class SimulatedProcess {
   Region words_;
   BenchMap map_;
   std::vector<std::unique_ptr<BenchQueue>> queues_;
-  BareStep step_;
-  Pause pause_;
   BenchMap::Operation map_call_;
   std::vector<QueueCall<std::uint64_t>> queue_calls_;  // by queue
   std::vector<std::uint64_t> keys_;                    // that it has inserted

@@ -83,7 +83,7 @@ std::vector<Result> measure_daemon(const Effort& effort) {
     SegmentOperation direct;
     std::vector<std::uint64_t> words(kDaemonAtOnce);
     std::deque<SegmentOperation> operations;
-    std::vector<remote::AnyCall> all;
+    std::vector<remote::CallBase*> all;
     if (client)
       for (std::size_t i = 0; i < kDaemonAtOnce; ++i) all.push_back(&operations.emplace_back());
     const auto get_directly = [&] {

@@ -41,7 +41,7 @@ class StorePair {
 
   /// Waits for the first so many operations; throws Error if one has ended badly.
   void demand(std::size_t count = kAtOnce) {
-    remote::wait_all(std::span<const remote::AnyCall>(all_).first(count));
+    remote::wait_all(std::span<remote::CallBase* const>(all_).first(count));
     for (std::size_t i = 0; i < count; ++i) demand(operations_[i].status());
   }
   static void demand(remote::Status status) {
@@ -79,7 +79,7 @@ class StorePair {
   Store store_;
   Region places_;
   std::deque<StoreOperation> operations_;
-  std::vector<remote::AnyCall> all_;
+  std::vector<remote::CallBase*> all_;
 };
 
 /// Of one more than so many entries with values of `value_bytes`, which all lie at one member.

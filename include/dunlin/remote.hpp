@@ -6,10 +6,10 @@
 #include <dunlin/remote/agreed_order.hpp>
 #include <dunlin/remote/call.hpp>
 #include <dunlin/remote/coroutine.hpp>
-#include <dunlin/remote/in_flight.hpp>
 #include <dunlin/remote/lock.hpp>
 #include <dunlin/remote/membership.hpp>
 #include <dunlin/remote/pool.hpp>
+#include <dunlin/remote/progress.hpp>
 #include <dunlin/remote/protocol.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 #include <dunlin/remote/status.hpp>

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include <dunlin/fabric.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 
 // In a unity build, g++ takes the frame of a protocol for a type of a header, which must not have
 // members of local types.

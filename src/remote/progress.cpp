@@ -2,7 +2,7 @@
 #include <utility>
 
 #include <dunlin/error.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 
 #include "assert.hpp"
 #include "fabric/processors.hpp"
@@ -59,7 +59,6 @@ Progress::Progress(Fabric& fabric, Membership& members, ProgressOptions options)
 Progress::~Progress() {
   DUNLIN_ASSERT_ALWAYS(!polling_, "REM-4: no callback destroys the Progress that runs it");
   calls_.end_all(Status::abandoned);
-  while (first_ != nullptr) first_->abandon();
   DUNLIN_ASSERT(in_flight() == 0, "REM-3: nothing is under way without a progress");
 }
 
@@ -91,17 +90,6 @@ const std::string& Progress::forked_text() noexcept {
   return text;
 }
 
-void Progress::link(InFlight& operation) noexcept {
-  DUNLIN_ASSERT(!operation.finished() && !operation.linked_,
-                "REM-1: an operation under way is in the list once");
-  operation.linked_ = true;
-  operation.before_ = last_;
-  operation.after_ = nullptr;
-  (last_ != nullptr ? last_->after_ : first_) = &operation;
-  last_ = &operation;
-  ++in_flight_;
-}
-
 Waits Progress::waits() const { return members_.waits(); }
 
 std::size_t Progress::poll() {
@@ -112,15 +100,15 @@ std::size_t Progress::poll() {
     ~Polling() { polling = false; }
     bool& polling;
   } const polling(polling_);
-  if (fabric_.is_forked()) return advance_all();
-  // The members come before the operations to the places in the queues that this poll frees.
+  if (fabric_.is_forked()) return calls_.advance(true);
+  // The members come before the calls to the places in the queues that this poll frees.
   std::size_t done = fabric_.poll();
   done += members_.poll();
   if (members_.generation() != generation_) follow_members();
   if (generation_ != told_generation_) done += fence_members();
   was_stopped_ = stopped();
   for (std::size_t i = 0; i < parts_.size(); ++i) done += parts_[i]->poll_part();
-  return done + advance_all();
+  return done + calls_.advance(was_stopped());
 }
 
 /// The group's decision holds for this process's connections, too (FAB-X1, FAB-X4). A member that
@@ -165,48 +153,6 @@ std::size_t Progress::fence_members() {
                 "REM-13: the parts hear that a member is gone once it is expelled and fenced");
   for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i]->members_changed();
   return 1;
-}
-
-/// Operations of the older kind come first: those that are left hold locks for which calls may
-/// wait, so that calls must not take all places in a queue from them.
-std::size_t Progress::advance_all() {
-  const bool none_goes_on = was_stopped();
-  std::size_t done = 0;
-  for (InFlight* operation = first_; operation != nullptr; operation = next_) {
-    next_ = operation->after_;
-    if (none_goes_on) {
-      fabric_.abandon(operation->completion_);
-      operation->end(Status::stopped);
-    } else if (operation->completion_.finished()) {
-      operation->advance();
-    }
-    if (!operation->finished() && operation->deadline_ns_ != kForever) {
-      if (fabric_.now_ns() >= operation->deadline_ns_) {
-        fabric_.abandon(operation->completion_);
-        operation->end(Status::timed_out);
-      } else {
-        fabric_.wake_at(operation->deadline_ns_);
-      }
-    }
-    if (!operation->finished()) continue;
-    DUNLIN_ASSERT(operation->completion_.finished(),
-                  "REM-3: nothing that an operation has posted is under way when it has ended");
-    ++done;
-    complete(*operation);
-  }
-  return done + calls_.advance(none_goes_on);
-}
-
-/// The callback may destroy the operation: nothing of it is used after the call.
-void Progress::complete(InFlight& operation) {
-  operation.unlink();
-  DUNLIN_ASSERT(operation.finished() && !operation.linked_,
-                "REM-4: an operation has ended and is in no list when its callback runs");
-  const std::function<void()> callback = std::exchange(operation.callback_, nullptr);
-  Awaiting* const awaiting = std::exchange(operation.awaiting_, nullptr);
-  const auto waiter = awaiting == nullptr ? nullptr : std::exchange(awaiting->waiter_, nullptr);
-  if (callback) callback();
-  if (waiter) waiter.resume();
 }
 
 /// A program whose operations all end at once, as on shm, might never poll otherwise: it would not
@@ -279,35 +225,27 @@ void Progress::pause(std::uint32_t fruitless, std::uint64_t deadline_ns) {
   }
 }
 
-template <class Calls>
-bool Progress::wait_for(const Calls& calls, std::uint64_t timeout_ns) {
+bool wait_all(std::span<CallBase* const> calls, std::uint64_t timeout_ns) {
   std::uint64_t deadline_ns = 0;
   std::uint32_t fruitless = 0;
-  for (const AnyCall call : calls) {
-    if (!call.begun()) continue;
-    Progress& progress = call.progress();
-    if (call.finished()) {
+  for (const CallBase* const call : calls) {
+    if (!call->begun()) continue;
+    Progress& progress = call->progress();
+    if (call->finished()) {
       progress.poll_in_passing();
       continue;
     }
     progress.check_may_wait();
     const std::uint64_t now = progress.fabric_.now_ns();
     if (deadline_ns == 0) deadline_ns = timeout_ns < kForever - now ? now + timeout_ns : kForever;
-    while (!call.finished()) {
+    while (!call->finished()) {
       fruitless = progress.poll() == 0 ? fruitless + 1 : 0;
-      if (call.finished()) break;
+      if (call->finished()) break;
       if (deadline_ns != kForever && progress.fabric_.now_ns() >= deadline_ns) return false;
       progress.pause(fruitless, deadline_ns);
     }
   }
   return true;
-}
-
-bool wait_all(std::span<const AnyCall> calls, std::uint64_t timeout_ns) {
-  return Progress::wait_for(calls, timeout_ns);
-}
-bool wait_all(std::span<InFlight* const> operations, std::uint64_t timeout_ns) {
-  return Progress::wait_for(operations, timeout_ns);
 }
 
 }  // namespace dunlin::remote

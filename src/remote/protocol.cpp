@@ -2,7 +2,7 @@
 #include <new>
 
 #include <dunlin/error.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 #include <dunlin/remote/protocol.hpp>
 
 #include "assert.hpp"

@@ -20,6 +20,8 @@
 /// search for a key in its chain.
 namespace dunlin::store {
 
+struct State;
+
 /// A call whose steps end at once, as on shm, takes so many and then lets others poll.
 inline constexpr int kStepsAtOnce = 4096;
 /// A call reads what is being written so often at once; before further attempts it backs off.
@@ -30,6 +32,17 @@ inline constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
 inline constexpr std::size_t kMostPrefetchedBytes = 1024;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
+
+/// Says when an operation may be posted to a home, and counts the batches of a call.
+struct HomeGate {
+  const State* state;
+  Rank home;
+  std::uint32_t* round_trips;
+  [[nodiscard]] remote::Status now() const noexcept;
+  [[nodiscard]] remote::Status refused() const noexcept;
+  void posted() const noexcept { ++*round_trips; }
+  void taken() const noexcept {}
+};
 
 /// Bytes on cache lines, which grow.
 class Image {

@@ -47,9 +47,8 @@ void ChainMove::stop() {
   for (const Held& held : held_) {
     if (held.home == state_.fabric.rank() || state_.fault(held.home) != Status::ok) continue;
     const IndexShape& shape = state_.homes[held.home].shape;
-    state_.mends.push_back(
-        {held.home, state_.main_header(held.home, shape.number_of(held.position)).at(kLockAt),
-         lock_word_});
+    state_.leftovers.unlock(
+        held.home, state_.main_header(held.home, shape.number_of(held.position)), lock_word_);
   }
   held_.clear();
   if (has_own_lock_) unlock(memory::load(word_at(main_ + kVersionAt)));

@@ -135,6 +135,31 @@ bool State::fits_in_place(const Lookup& at, std::size_t bytes) noexcept {
          block <= kMostWaste * std::max(bytes, kCacheLineBytes);
 }
 
+/// Makes the new entry, and the batch that puts it in the place of the former one, if it fits
+/// there.
+bool State::put_in_place(const Change& one, Lookup& at, HeldChain& chain,
+                         std::span<const std::byte> value, std::uint64_t version) noexcept {
+  ChainBatch& batch = chain.batch();
+  const std::size_t bytes = entry_bytes(at.key().size(), value.size());
+  batch.entry.reserve(bytes);
+  std::byte* const to = batch.entry.data() + kEntryHeadBytes + at.key().size();
+  if (value.data() != to && !value.empty()) std::memcpy(to, value.data(), value.size());
+  write_entry(one, at, batch, value, version);
+  if (!fits_in_place(at, bytes) || !chain.take_record()) return false;
+  chain.cancel_blocks();
+  chain.build_in_place(at, bytes);
+  mark(at);
+  return true;
+}
+
+void State::erase(const Change& one, Lookup& at, HeldChain& chain) noexcept {
+  if (one.kind == Kind::reap) ++counters.expired;
+  at.result.changed = at.result.found || one.kind == Kind::drop_stray;
+  at.result.version = 0;
+  chain.cancel_blocks();
+  chain.build_erase(at);
+}
+
 /// One change of a chain, from the lock to the unlocking batch. `ok`: it has ended, with the result
 /// in `at`. `changed`: the key has another chain. `busy`: others wait for this chain's lock that
 /// hold another. Else why it has changed nothing, or, `lost`, perhaps something.
@@ -177,30 +202,15 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
       co_return status;
     }
     const std::uint64_t next = std::max(at.present ? at.head.version : 0, at.version) + 1;
-    if (deed == Deed::put) {
+    if (deed == Deed::put && !put_in_place(one, at, chain, value, next)) {
       const std::size_t bytes = entry_bytes(at.key().size(), value.size());
-      batch.entry.reserve(bytes);
-      std::byte* const to = batch.entry.data() + kEntryHeadBytes + at.key().size();
-      if (value.data() != to && !value.empty()) std::memcpy(to, value.data(), value.size());
-      write_entry(one, at, batch, value, next);
-      if (fits_in_place(at, bytes) && chain.take_record()) {
-        chain.cancel_blocks();
-        chain.build_in_place(at, bytes);
-        mark(at);
-      } else {
-        status = chain.find_blocks(bytes, !at.present && !at.has_vacant);
-        if (status != Status::ok) status = co_await find_blocks(at, chain, bytes);
-        if (status == Status::under_way) continue;  // there is room now, and no lock
-        if (status != Status::ok) co_return status;
-        chain.build_out_of_place(at, bytes);
-      }
-    } else if (deed == Deed::erase) {
-      if (one.kind == Kind::reap) ++counters.expired;
-      at.result.changed = at.result.found || one.kind == Kind::drop_stray;
-      at.result.version = 0;
-      chain.cancel_blocks();
-      chain.build_erase(at);
+      status = chain.find_blocks(bytes, !at.present && !at.has_vacant);
+      if (status != Status::ok) status = co_await find_blocks(at, chain, bytes);
+      if (status == Status::under_way) continue;  // there is room now, and no lock
+      if (status != Status::ok) co_return status;
+      chain.build_out_of_place(at, bytes);
     }
+    if (deed == Deed::erase) erase(one, at, chain);
     // A second home's chain has other keys, but no version in it is given twice.
     const std::uint64_t given = one.is_copy() ? one.version : 0;
     chain.build_unlock(at, deed == Deed::copy ? 0 : std::max(next, given));
@@ -355,15 +365,21 @@ Protocol<ChainResult> State::copy_key(Copy copy) {
   co_return ChainResult{.status = status, .changed = at.result.changed};
 }
 
+/// The chain of a position, at a home that gets keys.
+Lookup State::look_at(const ChainCall& call) {
+  Lookup at(*this, Side::receiver, std::string_view());
+  at.is_change = true;
+  at.hash = call.position;
+  at.home = call.to;
+  return at;
+}
+
 /// Erases one key of a chain at a home that gets keys, if its hash is one of these; the caller
 /// holds the lock.
 Protocol<ChainResult> State::drop_stray(ChainCall call,
                                         const std::function<bool(std::uint64_t hash)>& is_stray) {
   ++counters.others;
-  Lookup at(*this, Side::receiver, std::string_view());
-  at.is_change = true;
-  at.hash = call.position;
-  at.home = call.to;
+  Lookup at = look_at(call);
   at.is_stray = &is_stray;
   HeldChain chain(*this);
   Change one{.kind = Kind::drop_stray, .first = call.first, .lock_word = call.lock_word};
@@ -382,64 +398,53 @@ Protocol<Status> State::read_header(Lookup& at) {
   co_return status == Status::ok ? take_header(at) : status;
 }
 
-/// Takes the lock of a chain, which the caller has from then on.
-Protocol<ChainResult> State::take_chain(ChainCall call) {
-  ++counters.others;
-  Lookup at(*this, Side::receiver, std::string_view());
-  at.is_change = true;
-  at.hash = call.position;
-  at.home = call.to;
-  HeldChain chain(*this);
+/// Locks the chain that has the position by now, unless the caller holds its lock, and reads its
+/// header.
+Protocol<Status> State::lock_chain(const ChainCall& call, Lookup& at, HeldChain& chain,
+                                   Patience patience) {
   Rest rest;
   for (;;) {
     Status status = co_await find_index(at.home);
-    if (status != Status::ok) co_return ChainResult{.status = status};
+    if (status != Status::ok) co_return status;
     at.locate(*this);
-    status = co_await lock(at, chain, call.lock_word);
+    if (call.is_locked)
+      chain.use_lock(at, call.lock_word, false);
+    else
+      status = co_await lock(at, chain, call.lock_word, patience);
     if (status == Status::already_held) {  // the home has more chains than this process knows
       look_at_index_again(at.home);
       co_await rest.next(fabric);
       continue;
     }
-    if (status != Status::ok) co_return ChainResult{.status = status};
-    status = co_await read_header(at);
-    const bool has_moved = status == Status::changed;
-    if (has_moved) status = co_await unlock(at, chain, Status::ok);
-    if (status != Status::ok) co_return ChainResult{.status = status};
-    if (has_moved) continue;
-    chain.pass_on();
-    co_return ChainResult{.below = end_of_chain(at)};
+    if (status == Status::ok) status = co_await read_header(at);
+    if (status != Status::changed) co_return status;
+    if (!call.is_locked) status = co_await unlock(at, chain, Status::changed);
+    if (status != Status::changed) co_return status;
   }
+}
+
+/// Takes the lock of a chain, which the caller has from then on.
+Protocol<ChainResult> State::take_chain(ChainCall call) {
+  ++counters.others;
+  Lookup at = look_at(call);
+  HeldChain chain(*this);
+  const Status status = co_await lock_chain(call, at, chain, {});
+  if (status != Status::ok) co_return ChainResult{.status = status};
+  chain.pass_on();
+  co_return ChainResult{.below = end_of_chain(at)};
 }
 
 /// No lower version is given in the chain any more. Unlocks it.
 Protocol<ChainResult> State::raise_version(ChainCall call) {
   ++counters.others;
-  Lookup at(*this, Side::receiver, std::string_view());
-  at.is_change = true;
-  at.hash = call.position;
-  at.home = call.to;
+  Lookup at = look_at(call);
   HeldChain chain(*this);
-  for (;;) {
-    Status status = co_await find_index(at.home);
-    if (status != Status::ok) co_return ChainResult{.status = status};
-    at.locate(*this);
-    if (call.is_locked) {
-      chain.use_lock(at, call.lock_word, false);
-    } else {
-      status = co_await lock(at, chain, call.lock_word, {.gives_way_below = call.first});
-      if (status != Status::ok) co_return ChainResult{.status = status};
-    }
-    status = co_await read_header(at);
-    const bool has_moved = status == Status::changed;
-    if (has_moved && !call.is_locked) status = co_await unlock(at, chain, Status::changed);
-    if (has_moved && status == Status::changed) continue;
-    if (status != Status::ok) co_return ChainResult{.status = status};
-    chain.build_unlock(at, std::max(at.version, call.version));
-    HeldChain::Commit commit(chain, at.result.round_trips);
-    status = co_await commit;
-    co_return ChainResult{.status = status, .below = end_of_chain(at)};
-  }
+  Status status = co_await lock_chain(call, at, chain, {.gives_way_below = call.first});
+  if (status != Status::ok) co_return ChainResult{.status = status};
+  chain.build_unlock(at, std::max(at.version, call.version));
+  HeldChain::Commit commit(chain, at.result.round_trips);
+  status = co_await commit;
+  co_return ChainResult{.status = status, .below = end_of_chain(at)};
 }
 
 /// The first position behind the chain.
@@ -454,8 +459,7 @@ std::uint64_t State::end_of_chain(const Lookup& at) const noexcept {
 /// goes to another home by itself. `conflict`: the key has another chain.
 Protocol<Status> State::hold(TransactionWrite& write, std::uint64_t word, bool is_lent) {
   ++counters.holds;
-  Lookup& at = write.at.value();
-  HeldChain& chain = write.lock.value();
+  auto& [at, chain, call] = write.held.value();
   Status status = Status::ok;
   if (at.side == Side::owner)
     status = co_await find_owner(at);

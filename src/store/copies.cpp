@@ -171,7 +171,8 @@ bool Copies::waits_for_prepared() {
   Image record;
   if (!has_looked_at_locks_)
     for (std::uint64_t number = 0; number < state_.main_headers(); ++number)
-      if (const std::uint64_t lock = lock_of(number); lock != 0 && state_.record_of(lock, record))
+      if (const std::uint64_t lock = lock_of(number);
+          lock != 0 && state_.transaction_repair.record_of(lock, record))
         prepared_.push_back({number, lock});
   has_looked_at_locks_ = true;
   std::erase_if(prepared_, [&](const Held& held) { return lock_of(held.number) != held.lock; });

@@ -97,6 +97,20 @@ CallResult State::got(Lookup& at) noexcept {
   return at.ended(Status::ok);
 }
 
+/// After an attempt of a get that has ended so. `changed`: the get begins anew.
+Protocol<Status> State::retry(Lookup& at, Status status, Rest& rest) {
+  if (status == Status::busy) {
+    note_again(at);
+    if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
+    co_return Status::changed;
+  }
+  if (status == Status::lost) status = co_await outlive(at.hash, at.home);
+  if (status != Status::ok) co_return status;
+  at.tries = 0;
+  at.version = UINT64_MAX;
+  co_return Status::changed;
+}
+
 Protocol<CallResult> State::get(Lookup at) {
   if (at.is_too_long) co_return at.ended(Status::too_long);
   Rest rest;
@@ -116,15 +130,8 @@ Protocol<CallResult> State::get(Lookup at) {
       }
     }
     if (status == Status::ok) co_return got(at);
-    if (status == Status::changed) continue;
-    if (status == Status::busy) {
-      note_again(at);
-      if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
-      continue;
-    }
-    if (status == Status::lost) status = co_await outlive(at.hash, at.home);
-    if (status != Status::ok) co_return at.ended(status);
-    at.tries = 0;
+    if (status != Status::changed) status = co_await retry(at, status, rest);
+    if (status != Status::changed) co_return at.ended(status);
   }
 }
 
@@ -148,16 +155,8 @@ Protocol<CallResult> State::read_chain(StoreKey key, SeenChain& seen) {
       seen = {.home = at.home, .main = at.main, .version = at.version, .hash = at.hash};
       co_return got(at);
     }
-    if (status == Status::changed) continue;
-    if (status == Status::busy) {
-      note_again(at);
-      if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
-      continue;
-    }
-    if (status == Status::lost) status = co_await outlive(at.hash, at.home);
-    if (status != Status::ok) co_return at.ended(status);
-    at.tries = 0;
-    at.version = UINT64_MAX;
+    if (status != Status::changed) status = co_await retry(at, status, rest);
+    if (status != Status::changed) co_return at.ended(status);
   }
 }
 

@@ -23,7 +23,7 @@ void ChainBatch::add(const Operation& operation) noexcept {
 remote::Progress& HeldChain::its_progress() const noexcept { return state_.progress; }
 
 ChainBatch& HeldChain::batch() {
-  if (batch_ == nullptr) batch_ = state_.spare_batches.take();
+  if (batch_ == nullptr) batch_ = state_.leftovers.take_batch();
   return *batch_;
 }
 
@@ -77,7 +77,7 @@ void HeldChain::copied() noexcept {
 
 void HeldChain::begin_anew() noexcept {
   if (lock_ != Lock::none && state_.fault(home_) == Status::ok)
-    state_.mends.push_back({home_, main_.at(kLockAt), word_});
+    state_.leftovers.unlock(home_, main_, word_);
   lock_ = Lock::none;
   must_complete_ = is_copied_ = false;
   cancel_blocks();
@@ -96,19 +96,15 @@ void HeldChain::give_up() noexcept {
   if (is_changing && is_there) {
     must_complete();
     if (lock == Lock::lent) batch_->unlock[1] = 0;
-    state_.unfinished.push_back(std::move(batch_));
-    state_.look_again_soon();
+    state_.leftovers.complete(std::move(batch_));
   } else if (is_there && lock != Lock::lent) {
-    state_.mends.push_back({home_, main_.at(kLockAt), word_});
-    state_.look_again_soon();
+    state_.leftovers.unlock(home_, main_, word_);
   }
   cancel_blocks();
   must_complete_ = false;
   if (batch_ == nullptr) return;
   state_.fabric.abandon(batch_->done);
-  release_record();
-  batch_->steps = batch_->posted = 0;
-  state_.spare_batches.give_back(std::move(batch_));
+  state_.leftovers.give_back(std::move(batch_));
 }
 
 bool HeldChain::Commit::ready() noexcept {
@@ -144,19 +140,12 @@ Status HeldChain::Commit::result() noexcept {
 
 // --- blocks --------------------------------------------------------------------------------------
 
-/// Returns a block of the home's memory; none if there is none yet, or never will be, because the
-/// home is full. A cache uses no larger block than it needs: there will be one of the size.
-std::optional<remote::SlabBlock> HeldChain::block_for(remote::SlabPool& pool, bool is_large,
+std::optional<remote::SlabBlock> HeldChain::block_for(bool is_large,
                                                       std::uint32_t size_class) noexcept {
-  const bool is_out = asked_for_ == size_class && pool.full_class(home_, size_class);
-  auto block = is_out && state_.room == nullptr
-                   ? pool.allocate_held(home_, pool.bytes_of(size_class))
-                   : pool.allocate_class(home_, size_class);
-  asked_for_ = size_class;
-  if (block) return block;
-  missing_ = {.is_large = is_large, .size_class = size_class, .is_never_there = is_out};
-  // Known at once, with no completion that would wake this process.
-  if (!is_out && pool.full_class(home_, size_class)) state_.look_again_soon();
+  bool is_full = false;
+  auto block = state_.find_block(home_, is_large, size_class, asked_for_, is_full);
+  if (!block)
+    missing_ = {.is_large = is_large, .size_class = size_class, .is_never_there = is_full};
   return block;
 }
 
@@ -170,7 +159,7 @@ Status HeldChain::find_blocks(std::size_t bytes, bool wants_bucket) noexcept {
   if (!fits) {
     if (entry_block_) (entry_is_large_ ? *state_.large : small).cancel(*entry_block_);
     entry_is_large_ = is_large;
-    entry_block_ = block_for(pool, is_large, pool.class_of(bytes).value_or(0));
+    entry_block_ = block_for(is_large, pool.class_of(bytes).value_or(0));
     if (!entry_block_) return missing_.is_never_there ? Status::no_room : Status::under_way;
   }
   if (bucket_block_ && !wants_bucket) {
@@ -178,7 +167,7 @@ Status HeldChain::find_blocks(std::size_t bytes, bool wants_bucket) noexcept {
     bucket_block_.reset();
   }
   if (wants_bucket && !bucket_block_) {
-    bucket_block_ = block_for(small, false, kIndirectClass);
+    bucket_block_ = block_for(false, kIndirectClass);
     if (!bucket_block_) return missing_.is_never_there ? Status::no_room : Status::under_way;
   }
   return Status::ok;

@@ -138,7 +138,7 @@ class HeldChain {
  private:
   enum class Lock : std::uint8_t { none, taking, held, lent };
 
-  [[nodiscard]] std::optional<remote::SlabBlock> block_for(remote::SlabPool& pool, bool is_large,
+  [[nodiscard]] std::optional<remote::SlabBlock> block_for(bool is_large,
                                                            std::uint32_t size_class) noexcept;
   void must_complete() noexcept;
   void fill_head(std::uint64_t incarnation, const Location& location) noexcept;

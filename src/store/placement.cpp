@@ -197,38 +197,6 @@ bool State::serves(Rank home, std::uint64_t position) const noexcept {
   return !has_moved(own, position) && (home == own || position < own_gained(home));
 }
 
-/// Of a transaction: it finds them at other homes when it is tried again.
-bool State::has_moved_keys(const TransactionWork& work) const noexcept {
-  const auto is_elsewhere = [&](std::uint64_t hash, Rank at) {
-    const Rank home = home_of(hash);
-    const std::uint64_t position = IndexShape::position_of(hash);
-    if (has_copies()) return !progress.is_gone(at) && first_of(home, position) != at;
-    return has_moved(home, position) && place_of(home, position) != at;
-  };
-  return std::ranges::any_of(work.order,
-                             [&](const TransactionWrite* write) {
-                               return write->first == nullptr &&
-                                      is_elsewhere(write->hash, write->home);
-                             }) ||
-         std::any_of(work.reads.begin(),
-                     work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
-                     [&](const auto& one) {
-                       return !one->is_own && is_elsewhere(one->seen.hash, one->seen.home);
-                     });
-}
-
-/// With two copies, they may have become others while the locks were taken.
-bool State::has_other_homes(const TransactionWork& work) const noexcept {
-  return has_copies() && std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
-           if (write->first != nullptr) return false;
-           const KeyHomes now =
-               homes_of(home_of(write->hash), IndexShape::position_of(write->hash));
-           const std::optional<Rank> copy =
-               write->copy == nullptr ? std::nullopt : std::optional(write->copy->home);
-           return now.first != write->home || now.second != copy;
-         });
-}
-
 /// With two copies, a home makes the second copies of what it has got, though no chain has told it
 /// so. While the last chain moves, its lock is held here, too.
 void State::learn_own_gains() noexcept {

@@ -23,9 +23,10 @@ void State::members_changed() {
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
     const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
     if (lock == 0 || !progress.is_gone(lock_word::owner_of(lock))) continue;
-    const Fate fate = fate_of(lock);
-    if (fate == Fate::unknown) continue;  // for now
-    if (fate == Fate::done) redo_transaction(lock, main_header(fabric.rank(), number));
+    const TransactionFate fate = transaction_repair.fate_of(lock);
+    if (fate == TransactionFate::unknown) continue;  // for now
+    if (fate == TransactionFate::done)
+      transaction_repair.redo(lock, main_header(fabric.rank(), number));
     repair_chain(own_main(number));
   }
 }
@@ -119,8 +120,7 @@ const std::byte* State::redo_of(Rank owner, std::uint64_t word, const EntryHead&
 }
 
 void State::free_later(const Location& location) {
-  (location.large ? large_to_free : small_to_free)
-      .push_back({fabric.rank(), location.size_class, location.offset});
+  leftovers.free(location.large, {fabric.rank(), location.size_class, location.offset});
 }
 
 }  // namespace dunlin::store

@@ -83,6 +83,21 @@ Status State::status_without(const MissingBlock& missing) noexcept {
   return is_header ? Status::full : Status::no_room;
 }
 
+std::optional<remote::SlabBlock> State::find_block(Rank home, bool is_large,
+                                                   std::uint32_t size_class,
+                                                   std::uint32_t& asked_for,
+                                                   bool& is_full) noexcept {
+  remote::SlabPool& pool = is_large ? *large : *small;
+  is_full = asked_for == size_class && pool.full_class(home, size_class);
+  asked_for = size_class;
+  const auto block = is_full && room == nullptr
+                         ? pool.allocate_held(home, pool.bytes_of(size_class))
+                         : pool.allocate_class(home, size_class);
+  // Known at once, with no completion that would wake this process.
+  if (!block && !is_full && pool.full_class(home, size_class)) look_again_soon();
+  return block;
+}
+
 /// Waits for the block that the chain's change has missed, without a lock (STO-V4). The blocks that
 /// there were stay.
 Protocol<Status> State::await_room(Lookup& at, HeldChain& chain) {

@@ -196,18 +196,13 @@ State::~State() {
     room->small = nullptr;
     room->large = nullptr;
   }
-  const auto all_done = [&] {
-    return unfinished.empty() && unfinished_transactions.empty() && mends.empty();
-  };
-  for (int polls = 0; polls < kPollsAtEnd && !all_done(); ++polls) {
-    finish();
+  for (int polls = 0; polls < kPollsAtEnd; ++polls) {
+    if (transactions.is_idle() && !leftovers.has_locks()) break;
+    transactions.poll();
+    leftovers.post();
     if (fabric.poll() == 0 && fabric.in_handler()) break;
   }
-  for (const auto& work : unfinished_transactions) drop(*work);
-  for (const auto& inquiry : inquiries) fabric.abandon(inquiry->done);
-  unfinished_transactions.clear();
-  spare_transactions.clear();
-  for (const auto& work : unfinished) fabric.abandon(work->done);
+  transactions.stop();
   fabric.abandon(counts_done);
   for (Home& home : homes) {
     fabric.abandon(home.reading.done);
@@ -302,7 +297,7 @@ bool State::rests(Rest& rest) noexcept {
   return true;
 }
 
-// --- what callers have left behind ---------------------------------------------------------------
+// --- polls ---------------------------------------------------------------------------------------
 
 void State::release_record(ChainBatch& batch) noexcept {
   if (batch.redo_record == ChainBatch::kNoRecord) return;
@@ -310,62 +305,14 @@ void State::release_record(ChainBatch& batch) noexcept {
   batch.redo_record = ChainBatch::kNoRecord;
 }
 
-/// Posts what callers have left behind; returns how much.
-std::size_t State::finish() {
-  std::size_t done = finish_transactions();
-  const auto refused = [&](Rank home, Refusal refusal) {
-    return refusal == Refusal::none || fault(home) != Status::ok ||
-           (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
-  };
-  for (std::size_t i = 0; i < unfinished.size();) {
-    ChainBatch& batch = *unfinished[i];
-    const Posted posted = fabric.post(batch.rest());
-    batch.posted += posted.accepted;
-    done += posted.accepted;
-    const bool given_up = !posted.all() && refused(batch.home, posted.refusal);
-    if (given_up) fabric.abandon(batch.done);
-    if (!given_up && !(posted.all() && batch.done.finished())) {
-      ++i;
-      continue;
-    }
-    release_record(batch);
-    batch.done.reset();
-    batch.steps = batch.posted = 0;
-    spare_batches.give_back(std::move(unfinished[i]));
-    unfinished[i] = std::move(unfinished.back());
-    unfinished.pop_back();
-  }
-  while (!mends.empty()) {
-    const Mend& mend = mends.front();
-    // A chain is not unlocked before a batch that changes it is placed.
-    const bool is_early = std::ranges::any_of(unfinished, [&](const auto& batch) {
-      return batch->home == mend.home && batch->posted < batch->steps;
-    });
-    if (is_early) break;
-    const Refusal refusal = fabric
-                                .post(compare_swap(mend.home, region_of(mend.lock),
-                                                   mend.lock.offset, mend.word, 0, nullptr))
-                                .refusal;
-    if (!refused(mend.home, refusal)) break;
-    mends.pop_front();
-    ++done;
-  }
-  for (const auto& [queue, pool] :
-       {std::pair{&small_to_free, small.get()}, {&large_to_free, large.get()}})
-    while (!queue->empty() &&
-           refused(queue->front().home, fabric.post(pool->free(queue->front())).refusal))
-      queue->pop_front();
-  return done;
-}
-
 std::size_t State::poll_part() {
-  std::size_t done = finish();
+  std::size_t done = transactions.poll() + leftovers.post();
   if (room != nullptr) {
     done += room->channel.poll();
     for (Evictor* const evictor : {room->small.get(), room->large.get()})
       if (evictor != nullptr) done += evictor->poll();
   }
-  if (!unfinished.empty() || !unfinished_transactions.empty() || !mends.empty()) look_again_soon();
+  if (leftovers.has_locks()) look_again_soon();
   done += take_told();
   if (is_home) done += do_duties();
   counters.in_flight.set(progress.in_flight());
@@ -375,8 +322,9 @@ std::size_t State::poll_part() {
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
   const std::size_t done =
-      inquire() + correct_counts() + growth->poll() + (reaper != nullptr ? reaper->poll() : 0) +
-      (copies != nullptr ? copies->poll() : 0) + (departure != nullptr ? departure->poll() : 0) +
+      transaction_repair.poll() + correct_counts() + growth->poll() +
+      (reaper != nullptr ? reaper->poll() : 0) + (copies != nullptr ? copies->poll() : 0) +
+      (departure != nullptr ? departure->poll() : 0) +
       (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);

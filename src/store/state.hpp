@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,10 +26,11 @@
 #include "store/held_chain.hpp"
 #include "store/index_shape.hpp"
 #include "store/key_homes.hpp"
+#include "store/leftovers.hpp"
 #include "store/reaper.hpp"
-#include "store/scan_work.hpp"
 #include "store/shedding.hpp"
 #include "store/transaction.hpp"
+#include "store/transaction_repair.hpp"
 
 namespace dunlin::store {
 
@@ -49,17 +49,6 @@ struct MappedPart {
   std::uint64_t found_in = UINT64_MAX;  // Fabric::disconnections()
 };
 
-/// Says when an operation may be posted to a home, and counts the batches of a call.
-struct HomeGate {
-  const State* state;
-  Rank home;
-  std::uint32_t* round_trips;
-  [[nodiscard]] remote::Status now() const noexcept;
-  [[nodiscard]] remote::Status refused() const noexcept;
-  void posted() const noexcept { ++*round_trips; }
-  void taken() const noexcept {}
-};
-
 /// So long a call that moves or seeks keys waits for members that are not connected.
 inline constexpr std::uint64_t kConnectNs = 1'000'000'000;
 
@@ -74,6 +63,8 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<CallResult> get(Lookup at);
   [[nodiscard]] remote::Protocol<CallResult> get_of_batch(Lookup at);
   [[nodiscard]] remote::Protocol<CallResult> read_chain(StoreKey key, SeenChain& seen);
+  [[nodiscard]] remote::Protocol<remote::Status> retry(Lookup& at, remote::Status status,
+                                                       Rest& rest);
   [[nodiscard]] CallResult got(Lookup& at) noexcept;
   void note_again(Lookup& at) noexcept;
 
@@ -125,6 +116,9 @@ struct State final : remote::Part {
   void write_entry(const Change& one, Lookup& at, ChainBatch& batch,
                    std::span<const std::byte> value, std::uint64_t version) noexcept;
   [[nodiscard]] static bool fits_in_place(const Lookup& at, std::size_t bytes) noexcept;
+  [[nodiscard]] bool put_in_place(const Change& one, Lookup& at, HeldChain& chain,
+                                  std::span<const std::byte> value, std::uint64_t version) noexcept;
+  void erase(const Change& one, Lookup& at, HeldChain& chain) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_blocks(Lookup& at, HeldChain& chain,
                                                              std::size_t bytes);
   [[nodiscard]] remote::Protocol<remote::Status> replicate(Deed deed, Lookup& at, HeldChain& chain,
@@ -132,6 +126,9 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
   [[nodiscard]] remote::Protocol<ChainResult> drop_stray(
       ChainCall call, const std::function<bool(std::uint64_t hash)>& is_stray);
+  [[nodiscard]] Lookup look_at(const ChainCall& call);
+  [[nodiscard]] remote::Protocol<remote::Status> lock_chain(const ChainCall& call, Lookup& at,
+                                                            HeldChain& chain, Patience patience);
   [[nodiscard]] remote::Protocol<ChainResult> take_chain(ChainCall call);
   [[nodiscard]] remote::Protocol<ChainResult> raise_version(ChainCall call);
   [[nodiscard]] remote::Protocol<remote::Status> read_header(Lookup& at);
@@ -231,8 +228,6 @@ struct State final : remote::Part {
   /// Of a chain of the own part, under its lock: takes away the entries of which that is true.
   Dropped drop_entries(std::byte* main, std::optional<std::uint64_t> new_depth,
                        const std::function<bool(std::uint64_t hash)>& goes);
-  [[nodiscard]] bool has_moved_keys(const TransactionWork& work) const noexcept;
-  [[nodiscard]] bool has_other_homes(const TransactionWork& work) const noexcept;
 
   // --- room: room.cpp ------------------------------------------------------------------------
   void open_room();
@@ -243,61 +238,14 @@ struct State final : remote::Part {
   [[nodiscard]] static remote::Status status_without(const MissingBlock& missing) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> await_room(Lookup& at, HeldChain& chain);
   void mark(const Lookup& at) noexcept;
-  void limit_memory(std::size_t bytes) noexcept;
-
-  // --- transactions: transaction.cpp, transaction_commit.cpp -------------------------------------
-  [[nodiscard]] std::unique_ptr<TransactionWork> take_transaction();
-  void give_back(std::unique_ptr<TransactionWork> work) noexcept;
-  void clear(TransactionWork& work) noexcept;
-  [[nodiscard]] StoreOperation& get(TransactionWork& work, StoreKey key);
-  [[nodiscard]] CallResult own_value(TransactionWrite& write);
-  [[nodiscard]] static TransactionWrite* find(TransactionWork& work, StoreKey key) noexcept;
-  void add(TransactionWork& work, Kind kind, StoreKey key, std::span<const std::byte> value,
-           std::uint64_t ttl_ns);
-  void advance(StoreTransaction& transaction) noexcept;
-  void clean_up(StoreTransaction& transaction) noexcept;
-  [[nodiscard]] bool step(TransactionWork& work) noexcept;
-  [[nodiscard]] bool gets_ended(TransactionWork& work) noexcept;
-  static void add_to_order(TransactionWork& work, TransactionWrite& write);
-  [[nodiscard]] TransactionWrite& copy_of(TransactionWork& work, TransactionWrite& write);
-  [[nodiscard]] bool take_record(TransactionWork& work) noexcept;
-  [[nodiscard]] bool hold(TransactionWork& work) noexcept;
-  void begin_hold(TransactionWork& work, TransactionWrite& write, const TransactionWrite* before);
-  [[nodiscard]] bool validate(TransactionWork& work) noexcept;
-  [[nodiscard]] bool validated(TransactionWork& work) noexcept;
-  [[nodiscard]] static bool plan(TransactionWork& work) noexcept;
+  /// A block of the home's memory. None: not yet; or, `is_full`, the home has none, and was asked
+  /// for this size before. A cache uses no larger block than it needs: there will be one of the
+  /// size.
   [[nodiscard]] std::optional<remote::SlabBlock> find_block(Rank home, bool is_large,
                                                             std::uint32_t size_class,
-                                                            std::size_t& asked_for,
+                                                            std::uint32_t& asked_for,
                                                             bool& is_full) noexcept;
-  [[nodiscard]] bool find_room(TransactionWork& work) noexcept;
-  [[nodiscard]] bool find_headers(TransactionWork& work) noexcept;
-  [[nodiscard]] bool begin_anew(TransactionWork& work) noexcept;
-  void build(TransactionWork& work) noexcept;
-  static TransactionShare& share_of(TransactionWork& work, Rank home);
-  void build_entry(TransactionWork& work, TransactionWrite& write, TransactionShare& share);
-  void build_share(TransactionWork& work, TransactionShare& share, std::size_t number);
-  [[nodiscard]] TransactionItem build_change(TransactionWork& work, TransactionWrite& one,
-                                             TransactionShare& share);
-  [[nodiscard]] bool post_shares(TransactionWork& work) noexcept;
-  [[nodiscard]] static bool shares_ended(TransactionWork& work) noexcept;
-  [[nodiscard]] bool prepared(TransactionWork& work) noexcept;
-  [[nodiscard]] bool decide(TransactionWork& work) noexcept;
-  [[nodiscard]] static bool decided(TransactionWork& work) noexcept;
-  [[nodiscard]] bool in_doubt(TransactionWork& work) noexcept;
-  [[nodiscard]] static bool applied_elsewhere(TransactionWork& work) noexcept;
-  [[nodiscard]] bool applied(TransactionWork& work) noexcept;
-  bool fail(TransactionWork& work, remote::Status status) noexcept;
-  void undo(TransactionWork& work) noexcept;
-  [[nodiscard]] bool awaits_death(TransactionWork& work) noexcept;
-  [[nodiscard]] remote::Status status_without(const TransactionWork& work) const noexcept;
-  [[nodiscard]] static bool has_lost_a_key(const TransactionWork& work) noexcept;
-  void give_locks_back(TransactionWork& work) noexcept;
-  void give_headers_back(TransactionWork& work) noexcept;
-  bool rolled_back(TransactionWork& work) noexcept;
-  void release_record(TransactionWork& work) noexcept;
-  void drop(TransactionWork& work) noexcept;
-  std::size_t finish_transactions();
+  void limit_memory(std::size_t bytes) noexcept;
 
   // --- places ------------------------------------------------------------------------------------
   [[nodiscard]] remote::Status fault(Rank rank) const noexcept;
@@ -345,15 +293,6 @@ struct State final : remote::Part {
   [[nodiscard]] const std::byte* redo_of(Rank owner, std::uint64_t word, const EntryHead& head,
                                          Image& image, std::size_t& bytes) noexcept;
   void free_later(const Location& location);
-  // transaction_repair.cpp
-  enum class Fate : std::uint8_t { not_done, done, unknown };
-  [[nodiscard]] Fate fate_of(std::uint64_t lock);
-  /// The number of the whole record that belongs to that lock.
-  [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;
-  void redo_transaction(std::uint64_t lock, const Place& main) noexcept;
-  void redo_item(const TransactionItem& item) noexcept;
-  std::size_t inquire();
-  void ask(TransactionInquiry& inquiry) noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
   [[nodiscard]] std::string describe_moves() const;
   [[nodiscard]] std::uint64_t evictions() const noexcept;
@@ -369,31 +308,7 @@ struct State final : remote::Part {
     return is_home ? homes[fabric.rank()].shape.headers() : 0;
   }
 
-  // --- scans: scan.cpp ---------------------------------------------------------------------------
-  void begin(StoreScan& scan, StoreCursor from) noexcept;
-  void advance(StoreScan& scan) noexcept;
-  [[nodiscard]] bool step(StoreScan& scan) noexcept;
-  bool end(StoreScan& scan, remote::Status status) noexcept;
-  [[nodiscard]] bool post(StoreScan& scan, std::span<const Operation> batch,
-                          ScanStage next) noexcept;
-  [[nodiscard]] bool scan_attach(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_bucket(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_bucket_read(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_entries(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_entries_read(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_next(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_depth(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_depth_read(StoreScan& scan) noexcept;
-  [[nodiscard]] std::uint64_t scanned_below(const ScanWork& work) const noexcept;
-  [[nodiscard]] bool scan_on(StoreScan& scan, std::uint64_t position) noexcept;
-  void plan_run(ScanWork& work) const noexcept;
-  [[nodiscard]] bool scan_run(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_run_read(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_run_depths(StoreScan& scan) noexcept;
-  [[nodiscard]] bool scan_run_depths_read(StoreScan& scan) noexcept;
-
   // --- works -------------------------------------------------------------------------------------
-  std::size_t finish();
   void release_record(ChainBatch& batch) noexcept;
 
   /// A look at the header and the directory of a home's index, for all calls that wait for it.
@@ -457,12 +372,6 @@ struct State final : remote::Part {
     bool refused = false;
   };
   static void begin_look(Home& one) noexcept;
-  /// A lock word that this process may have taken, and gives back.
-  struct Mend {
-    Rank home;
-    Place lock;
-    std::uint64_t word;
-  };
 
   std::unique_ptr<remote::Progress> own_progress;
   remote::Progress& progress;
@@ -491,21 +400,15 @@ struct State final : remote::Part {
   std::uint64_t serial = 0;
   std::uint64_t incarnations = 0;
   Spares<CallMemory> spare_memory;
-  Spares<ChainBatch> spare_batches;
-  std::vector<std::unique_ptr<ChainBatch>> unfinished;  // of calls that were given up
-  std::deque<Mend> mends;
+  Leftovers leftovers{*this};
   Dropped uncounted;  // the own counters still have them
   Completion counts_done;
-  std::deque<remote::SlabBlock> small_to_free;
-  std::deque<remote::SlabBlock> large_to_free;
-  std::uint32_t transaction_records = 0;  // in use, a bit for each
-  std::vector<std::unique_ptr<TransactionWork>> spare_transactions;
-  std::vector<std::unique_ptr<TransactionWork>> unfinished_transactions;
-  std::vector<std::unique_ptr<TransactionInquiry>> inquiries;
   std::unique_ptr<Reaper> reaper;  // of a home
   Store* store = nullptr;
   std::uint64_t next_duty_ns = 0;
   StoreCounters counters{fabric, options.name, is_home};
+  Transactions transactions{*this};
+  TransactionRepair transaction_repair{*this};
 };
 
 }  // namespace dunlin::store

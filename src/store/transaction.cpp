@@ -1,54 +1,53 @@
 #include "store/transaction.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
+#include "assert.hpp"
 #include "store/state.hpp"
 
-/// Transactions: the calls, and a commit up to the point at which it is known that it may happen.
-/// transaction_commit.cpp has the rest.
+/// Transactions: the calls, and a commit from its begin to its end. transaction_lock.cpp has what
+/// it does until it is known that it may happen, transaction_commit.cpp the rest.
 namespace dunlin {
 
+using remote::Protocol;
 using remote::Status;
 using store::Kind;
-using store::TransactionRead;
-using store::TransactionStage;
-using store::TransactionWrite;
 
 StoreTransaction::StoreTransaction(Store& store)
-    : InFlight(store.progress()), store_(*store.state_), work_(store_.take_transaction()) {}
-StoreTransaction::~StoreTransaction() {
-  abandon();
-  store_.give_back(std::move(work_));
-}
-void StoreTransaction::advance() noexcept { store_.advance(*this); }
-void StoreTransaction::clean_up() noexcept { store_.clean_up(*this); }
+    : Call(store.progress(), Status::ok),
+      transactions_(store.state_->transactions),
+      work_(transactions_.take_work()) {}
+StoreTransaction::~StoreTransaction() { abandon(); }
 std::size_t StoreTransaction::gets() const noexcept { return work_->used_reads; }
 std::size_t StoreTransaction::changes() const noexcept { return work_->used_writes; }
 
-void StoreTransaction::clear() noexcept {
+void StoreTransaction::clear() {
   abandon();
-  store_.clear(*work_);
+  // A commit that goes on has the other one.
+  if (work_.use_count() > 1) work_ = transactions_.take_work();
+  work_->clear();
 }
 
-StoreTransaction& StoreTransaction::commit() noexcept {
+StoreTransaction& StoreTransaction::commit() {
   abandon();
-  work_->begin();
-  start();
+  if (work_.use_count() > 1) work_ = transactions_.take_work();
+  static_cast<Call&>(*this) = Call(progress(), transactions_.commit(work_));
   return *this;
 }
 
-StoreOperation& StoreTransaction::get(StoreKey key) { return store_.get(*work_, key); }
+StoreOperation& StoreTransaction::get(StoreKey key) { return transactions_.get(*work_, key); }
 void StoreTransaction::put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns) {
-  store_.add(*work_, Kind::put, key, value, ttl_ns);
+  store::Transactions::add(*work_, Kind::put, key, value, ttl_ns);
 }
 void StoreTransaction::insert(StoreKey key, std::span<const std::byte> value,
                               std::uint64_t ttl_ns) {
-  store_.add(*work_, Kind::insert, key, value, ttl_ns);
+  store::Transactions::add(*work_, Kind::insert, key, value, ttl_ns);
 }
-void StoreTransaction::erase(StoreKey key) { store_.add(*work_, Kind::erase, key, {}, kNoExpiry); }
+void StoreTransaction::erase(StoreKey key) {
+  store::Transactions::add(*work_, Kind::erase, key, {}, kNoExpiry);
+}
 
 remote::Status run_transaction(
     Store& store, const std::function<TransactionAction(StoreTransaction& transaction)>& function,
@@ -70,53 +69,47 @@ remote::Status run_transaction(
 
 namespace store {
 
+using remote::Until;
+
 // --- what is to be done --------------------------------------------------------------------------
 
-std::unique_ptr<TransactionWork> State::take_transaction() {
-  if (spare_transactions.empty()) return std::make_unique<TransactionWork>();
-  std::unique_ptr<TransactionWork> work = std::move(spare_transactions.back());
-  spare_transactions.pop_back();
-  return work;
+Transactions::Transactions(State& state) noexcept : state_(state), completing_(state.progress) {}
+remote::Progress& Transactions::its_progress() const noexcept { return state_.progress; }
+
+std::shared_ptr<TransactionWork> Transactions::take_work() {
+  return {spares_.take().release(), [this](TransactionWork* work) {
+            for (const auto& read : work->reads) read->operation = {};  // which are of this store
+            work->clear();
+            spares_.give_back(std::unique_ptr<TransactionWork>(work));
+          }};
 }
 
-void State::give_back(std::unique_ptr<TransactionWork> work) noexcept {
-  if (work == nullptr) return;
-  clear(*work);
-  // They are of a store's state, and end before it does.
-  for (const auto& one : work->writes) one->forget_chain();
-  for (const auto& one : work->copies) one->forget_chain();
-  for (const auto& one : work->reads) one->operation.reset();
-  spare_transactions.push_back(std::move(work));
+void TransactionWork::clear() noexcept {
+  for (const auto& read : all_reads()) read->operation.abandon();
+  used_reads = used_writes = 0;
+  beyond = Status::ok;
 }
 
-void State::clear(TransactionWork& work) noexcept {
-  for (std::size_t i = 0; i < work.used_reads; ++i) work.reads[i]->operation->abandon();
-  work.used_reads = work.used_writes = 0;
-  work.beyond = Status::ok;
-}
-
-StoreOperation& State::get(TransactionWork& work, StoreKey key) {
+StoreOperation& Transactions::get(TransactionWork& work, StoreKey key) {
   if (work.used_reads == work.reads.size())
     work.reads.push_back(std::make_unique<TransactionRead>());
   TransactionRead& one = *work.reads[work.used_reads++];
-  TransactionWrite* const own = find(work, key);
+  TransactionWrite* const own = work.find(key);
   one.is_own = own != nullptr;
   if (work.used_reads > kMaxTransactionReads) work.beyond = Status::out_of_range;
-  if (one.operation == nullptr) one.operation = std::make_unique<StoreOperation>();
-  StoreOperation& op = *one.operation;
-  op.abandon();
+  one.operation.abandon();
   if (own == nullptr)
-    op = begin_read(key, one.seen);
+    one.operation = state_.begin_read(key, one.seen);
   else
-    op = StoreOperation(progress, own_value(*own));
-  return op;
+    one.operation = StoreOperation(state_.progress, own_value(*own));
+  return one.operation;
 }
 
 /// What a get sees of a key that the transaction has changed itself.
-CallResult State::own_value(TransactionWrite& write) {
-  ++counters.gets;
+CallResult Transactions::own_value(TransactionWrite& write) {
+  ++state_.counters.gets;
   CallResult result;
-  result.memory = take_memory();
+  result.memory = state_.take_memory();
   if (!write.puts()) return result;
   Image& image = result.memory->entry;
   image.reserve(std::max<std::size_t>(write.value_bytes, 1));
@@ -129,20 +122,16 @@ CallResult State::own_value(TransactionWrite& write) {
   return result;
 }
 
-TransactionWrite* State::find(TransactionWork& work, StoreKey key) noexcept {
-  const std::span<const std::byte> bytes = key.bytes();
-  for (std::size_t i = 0; i < work.used_writes; ++i) {
-    const std::span<const std::byte> other = work.writes[i]->key_span();
-    if (std::equal(bytes.begin(), bytes.end(), other.begin(), other.end()))
-      return work.writes[i].get();
-  }
+TransactionWrite* TransactionWork::find(StoreKey key) const noexcept {
+  for (std::size_t i = 0; i < used_writes; ++i)
+    if (std::ranges::equal(key.bytes(), writes[i]->key_span())) return writes[i].get();
   return nullptr;
 }
 
-void State::add(TransactionWork& work, Kind kind, StoreKey key, std::span<const std::byte> value,
-                std::uint64_t ttl_ns) {
+void Transactions::add(TransactionWork& work, Kind kind, StoreKey key,
+                       std::span<const std::byte> value, std::uint64_t ttl_ns) {
   const std::span<const std::byte> bytes = key.bytes();
-  TransactionWrite* one = find(work, key);
+  TransactionWrite* one = work.find(key);
   const bool is_long = bytes.size() > kMaxStoreKeyBytes || value.size() > kMaxStoreValueBytes;
   if (is_long || (one == nullptr && work.used_writes == kMaxTransactionWrites)) {
     work.beyond = is_long ? Status::too_long : Status::out_of_range;
@@ -165,255 +154,67 @@ void State::add(TransactionWork& work, Kind kind, StoreKey key, std::span<const 
   if (!value.empty()) std::memcpy(to + one->key_bytes, value.data(), value.size());
 }
 
-// --- the commit, step by step --------------------------------------------------------------------
+// --- the commit ----------------------------------------------------------------------------------
 
-void State::advance(StoreTransaction& transaction) noexcept {
-  TransactionWork& work = *transaction.work_;
-  for (int steps = 0; steps < kStepsAtOnce; ++steps) {
-    if (!step(work)) return;
-    if (work.stage != TransactionStage::done) continue;
-    transaction.end(work.end_status);
-    return;
+/// A commit from its begin to its end. Once its entries are posted, it does not need its caller.
+Protocol<Status> Transactions::commit(std::shared_ptr<TransactionWork> work) {
+  Commit commit(state_, work);
+  Status status = co_await commit.get_ready();
+  if (status != Status::ok) {
+    commit.give_locks_back();
+    status = co_await commit.why_nothing_happens(status);
   }
-  look_again_soon();
+  if (status != Status::ok || commit.changes_nothing()) co_return status;
+  work->outcome = Status::under_way;
+  if (!completing_.start(complete(std::move(commit)))) co_return Status::no_memory;
+  co_await Until([&work] { return work->outcome != Status::under_way; });
+  co_return work->outcome;
 }
 
-/// REM-3, STO-9. A commit whose entries have been posted goes on without its caller.
-void State::clean_up(StoreTransaction& transaction) noexcept {
-  TransactionWork& work = *transaction.work_;
-  if (work.stage == TransactionStage::done) return;
-  if (work.stage < TransactionStage::prepare) undo(work);
-  if (work.stage == TransactionStage::done) return;
-  std::unique_ptr<TransactionWork> next = take_transaction();
-  std::swap(next->reads, work.reads);  // which the caller may still look at
-  next->used_reads = std::exchange(work.used_reads, 0);
-  unfinished_transactions.push_back(std::exchange(transaction.work_, std::move(next)));
-  look_again_soon();
-}
-
-bool State::step(TransactionWork& work) noexcept {
-  switch (work.stage) {
-    case TransactionStage::gets:
-      return gets_ended(work);
-    case TransactionStage::room:
-      return find_room(work);
-    case TransactionStage::record:
-      return take_record(work);
-    case TransactionStage::hold:
-      return hold(work);
-    case TransactionStage::validate:
-      return validate(work);
-    case TransactionStage::validated:
-      return validated(work);
-    case TransactionStage::plan:
-      return plan(work);
-    case TransactionStage::headers:
-      return find_headers(work);
-    case TransactionStage::prepare:
-    case TransactionStage::apply:
-    case TransactionStage::apply_at_decider:
-      return post_shares(work);
-    case TransactionStage::prepared:
-      return prepared(work);
-    case TransactionStage::decide:
-      return decide(work);
-    case TransactionStage::decided:
-      return decided(work);
-    case TransactionStage::in_doubt:
-      return in_doubt(work);
-    case TransactionStage::applied_elsewhere:
-      return applied_elsewhere(work);
-    case TransactionStage::applied:
-      return applied(work);
-    case TransactionStage::roll_back:
-      return rolled_back(work);
-    case TransactionStage::done:
-      return false;
+/// A commit that may happen, whether or not its caller has given it up (STO-9).
+Protocol<Status> Transactions::complete(Commit commit) {
+  commit.build();
+  Status status = co_await commit.post_entries();
+  if (commit.is_at_one_home()) {
+    commit.happened(status);
+    co_return status;
   }
-  return false;
-}
-
-void TransactionWrite::forget_chain() noexcept {
-  hold.abandon();
-  lock.reset();
-  at.reset();
-}
-
-void TransactionWork::begin() noexcept {
-  end_status = beyond;
-  stage = TransactionStage::gets;
-  order.clear();
-  chains.clear();
-  buckets.clear();
-  headers.clear();
-  room_since_ns = 0;
-  rest = {};
-  used_copies = used_shares = posted = 0;
-  awaits_death = false;
-  record = kNoRecord;
-  done.reset();
-}
-
-bool State::gets_ended(TransactionWork& work) noexcept {
-  if (work.end_status != Status::ok) return fail(work, work.end_status);
-  for (std::size_t i = 0; i < work.used_reads; ++i) {
-    const StoreOperation& read = *work.reads[i]->operation;
-    if (!read.finished()) return false;
-    if (read.status() != Status::ok) return fail(work, read.status());
+  if (status == Status::ok) {
+    status = co_await commit.post_mark();
+    // The mark may have landed. If it is the other member that has failed, no other member has seen
+    // it; if the members agree that it is this one, they look themselves.
+    if (status != Status::ok) co_await Until([&commit] { return commit.is_decider_gone(); });
   }
-  for (std::size_t i = 0; i < work.used_writes; ++i) {
-    TransactionWrite& write = *work.writes[i];
-    write.home = first_home_of(write.hash);
-    write.copy = nullptr;
-    add_to_order(work, write);
-    const std::optional<Rank> second = second_home_of(write.hash);
-    if (!second) continue;
-    write.copy = &copy_of(work, write);
-    write.copy->home = *second;
-    add_to_order(work, *write.copy);
+  if (status != Status::ok) {
+    commit.give_locks_back();
+    status = co_await commit.why_nothing_happens(Status::lost);
+    commit.failed(status);
+    co_return status;
   }
-  // The order of (home, main header) at all members, so that no members wait in a circle.
-  std::sort(work.order.begin(), work.order.end(), [](const auto* one, const auto* other) {
-    return std::pair(one->home, IndexShape::position_of(one->hash)) <
-           std::pair(other->home, IndexShape::position_of(other->hash));
-  });
-  work.stage = work.order.empty() ? TransactionStage::validate : TransactionStage::room;
-  return true;
+  static_cast<void>(co_await commit.post_slots());
+  // STO-C5. All other homes have the mark now, so if this process and the first of them die, they
+  // still know what readers of that one may have seen.
+  static_cast<void>(co_await commit.post_slots_of_decider());
+  commit.happened(Status::ok);
+  co_return Status::ok;
 }
 
-void State::add_to_order(TransactionWork& work, TransactionWrite& write) {
-  write.begun = write.has_block = write.is_linked = false;
-  write.asked_for = SIZE_MAX;
-  write.bucket = SIZE_MAX;
-  work.order.push_back(&write);
-}
-
-/// The same change, for the key's second home.
-TransactionWrite& State::copy_of(TransactionWork& work, TransactionWrite& write) {
-  if (work.used_copies == work.copies.size())
-    work.copies.push_back(std::make_unique<TransactionWrite>());
-  TransactionWrite& copy = *work.copies[work.used_copies++];
-  copy.first = &write;
-  copy.kind = write.kind;
-  copy.hash = write.hash;
-  copy.key_bytes = write.key_bytes;
-  copy.key = write.key;
-  copy.value_bytes = write.value_bytes;
-  const std::size_t bytes = entry_bytes(write.key_bytes, write.value_bytes);
-  copy.entry.reserve(bytes);
-  std::memcpy(copy.entry.data(), write.entry.data(), bytes);
-  return copy;
-}
-
-/// Before any lock, so that those that hold locks never wait for a record.
-bool State::take_record(TransactionWork& work) noexcept {
+std::optional<std::size_t> Transactions::take_record() noexcept {
   for (std::size_t i = 0; i < kTransactionRecords; ++i) {
-    if ((transaction_records >> i & 1) != 0) continue;
-    transaction_records |= 1U << i;
-    work.record = i;
-    work.serial = ++serial;
-    work.lock_word = lock_word::make(fabric.rank(), work.serial);
-    work.stage = TransactionStage::hold;
-    return true;
+    if ((records_ >> i & 1) != 0) continue;
+    records_ |= 1U << i;
+    return i;
   }
-  look_again_soon();
-  return false;
+  return std::nullopt;
 }
 
-void State::begin_hold(TransactionWork& work, TransactionWrite& write,
-                       const TransactionWrite* before) {
-  write.begun = true;
-  Lookup& at = write.at.emplace(*this, write.first == nullptr ? Side::owner : Side::second,
-                                write.key_span());
-  write.lock.emplace(*this);
-  at.is_change = true;
-  at.home = write.home;
-  at.vacants = &write.vacants;
-  // The chain that was locked last is this one, too?
-  const bool is_lent = before != nullptr && before->home == write.home &&
-                       before->at->number == homes[write.home].shape.number_of(at.position());
-  write.hold = {progress, hold(write, work.lock_word, is_lent)};
+void Transactions::release_record(std::size_t record) noexcept {
+  DUNLIN_ASSERT((records_ >> record & 1) != 0, "STO-8: a record belongs to one commit at a time");
+  records_ &= ~(1U << record);
 }
 
-/// One lock after the other; the search of a key goes on while the next lock is taken.
-bool State::hold(TransactionWork& work) noexcept {
-  bool all_ended = true;
-  for (std::size_t i = 0; i < work.order.size(); ++i) {
-    TransactionWrite& write = *work.order[i];
-    if (!write.begun) {
-      const TransactionWrite* const before = i == 0 ? nullptr : work.order[i - 1];
-      if (before != nullptr && !before->lock->is_held()) return false;
-      begin_hold(work, write, before);
-    }
-    const remote::Call<Status>& op = write.hold;
-    if (!op.finished()) {
-      all_ended = false;
-      continue;
-    }
-    // A chain of the key has been split: the locks are taken anew.
-    if (op.status() == Status::conflict)
-      return has_moved_keys(work) || has_other_homes(work) ? fail(work, Status::conflict)
-                                                           : begin_anew(work);
-    if (op.status() != Status::ok) return fail(work, op.status());
-    if (write.kind == Kind::insert && write.first == nullptr && write.at->result.found)
-      return fail(work, Status::name_taken);
-    if (fabric.rank() >= homes[write.home].ranks) return fail(work, Status::not_allowed);
-  }
-  if (!all_ended) return false;
-  if (has_other_homes(work)) return fail(work, Status::conflict);
-  for (TransactionWrite* const write : work.order) {
-    const Lookup& at = *write->at;
-    if (work.chains.empty() || work.chains.back().home != write->home ||
-        work.chains.back().main.encoded() != at.main.encoded())
-      work.chains.push_back({.home = write->home, .main = at.main, .seen_version = at.version});
-    write->chain = work.chains.size() - 1;
-  }
-  work.stage = TransactionStage::validate;
-  return true;
-}
-
-/// STO-7. All locks are held: nothing that was read may have changed, or be locked by others.
-bool State::validate(TransactionWork& work) noexcept {
-  for (; work.posted < work.used_reads; ++work.posted) {
-    TransactionRead& one = *work.reads[work.posted];
-    one.to_validate = false;
-    if (one.is_own) continue;
-    const SeenChain& seen = one.seen;
-    const auto held = std::find_if(work.chains.begin(), work.chains.end(), [&](const auto& chain) {
-      return chain.home == seen.home && chain.main.encoded() == seen.main.encoded();
-    });
-    if (held != work.chains.end()) {
-      if (held->seen_version != seen.version) return fail(work, Status::conflict);
-      continue;
-    }
-    const Refusal refusal =
-        fabric
-            .post(read(seen.home, region_of(seen.main), seen.main.offset + kVersionAt,
-                       one.words.data(), sizeof one.words)
-                      .notify(work.done))
-            .refusal;
-    one.to_validate = refusal == Refusal::none;
-    if (one.to_validate) continue;
-    if (fault(seen.home) != Status::ok) return fail(work, fault(seen.home));
-    if (refusal == Refusal::queue_full || refusal == Refusal::not_connected) return false;
-    return fail(work, Status::out_of_range);
-  }
-  work.posted = 0;
-  work.stage = TransactionStage::validated;
-  return true;
-}
-
-bool State::validated(TransactionWork& work) noexcept {
-  if (!work.done.finished()) return false;
-  if (work.done.failed()) return fail(work, Status::lost);
-  for (std::size_t i = 0; i < work.used_reads; ++i) {
-    const TransactionRead& one = *work.reads[i];
-    if (one.to_validate && (one.words[0] != one.seen.version || one.words[1] != 0))
-      return fail(work, Status::conflict);
-  }
-  work.stage = work.order.empty() ? TransactionStage::done : TransactionStage::plan;
-  return true;
-}
+std::size_t Transactions::poll() { return completing_.advance(state_.progress.stopped()); }
+void Transactions::stop() noexcept { completing_.end_all(Status::stopped); }
 
 }  // namespace store
 }  // namespace dunlin

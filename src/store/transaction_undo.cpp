@@ -1,145 +1,153 @@
 #include <algorithm>
-#include <cstddef>
-#include <deque>
-#include <utility>
+#include <optional>
 
 #include "store/state.hpp"
 
-/// Transactions that are not committed, and those whose callers have given them up.
+/// How commits end, and what those give back that have changed nothing.
 namespace dunlin::store {
 
+using remote::Protocol;
 using remote::Status;
 
-/// It ends with that status, and has changed nothing. With copies, the failure of a home is a
-/// conflict, once the members have agreed on it: another attempt finds the keys at other homes.
-bool State::fail(TransactionWork& work, Status status) noexcept {
-  const bool finds_them_elsewhere = status == Status::lost && has_moved_keys(work);
-  work.end_status = finds_them_elsewhere ? Status::conflict : status;
-  work.awaits_death = has_copies() && status == Status::lost;
-  undo(work);
-  return true;
-}
-
-/// Gives locks and blocks back, as soon as nothing is read from this process's memory any more.
-void State::undo(TransactionWork& work) noexcept {
-  work.stage = TransactionStage::roll_back;
-  give_locks_back(work);
-  fabric.abandon(work.done);
-  if (rolled_back(work)) return;
-  look_again_soon();
-}
-
-void State::give_locks_back(TransactionWork& work) noexcept {
-  for (TransactionWrite* const write : work.order) {
-    if (!write->begun) continue;
-    write->hold.abandon();
-    write->lock->give_up();
+Commit::~Commit() {
+  if (work_ == nullptr) return;
+  if (is_posted_) {  // this process is no member any more
+    pass_locks_on();
+    for (const auto& share : work_->all_shares()) fabric().abandon(share->done);
   }
+  give_locks_back();
+  give_blocks_back();
+  release_record();
 }
 
-void State::give_headers_back(TransactionWork& work) noexcept {
-  for (const TransactionHeader& header : work.headers)
-    if (header.has_block) small->cancel(header.block);
-  work.headers.clear();
+void Commit::give_locks_back() noexcept {
+  for (TransactionWrite* const write : work_->order) write->held.reset();
 }
 
-bool State::rolled_back(TransactionWork& work) noexcept {
-  if (!shares_ended(work) || awaits_death(work)) return false;
-  const auto give_back = [&](remote::SlabPool& pool, std::deque<remote::SlabBlock>& to_free,
-                             const remote::SlabBlock& block, bool is_linked) {
-    if (!is_linked) return pool.cancel(block);
-    if (fault(block.home) == Status::ok) to_free.push_back(block);
+/// The batches unlock the chains, or the homes do.
+void Commit::pass_locks_on() noexcept {
+  for (TransactionWrite* const write : work_->order)
+    if (write->held) write->held->lock.pass_on();
+}
+
+Protocol<Status> Commit::why_nothing_happens(Status status) {
+  if (status != Status::lost) co_return status;
+  // Another attempt finds the keys at other homes.
+  if (!state_.has_copies()) co_return has_moved_keys() ? Status::conflict : Status::lost;
+  const auto awaits_death = [&] {
+    for (Rank home = 0; home < state_.places; ++home)
+      if (fabric().failed(home) && state_.progress.contains(home)) return true;
+    return false;
   };
-  for (TransactionWrite* const write : work.order) {
-    if (write->has_block)
-      give_back(write->is_large ? *large : *small, write->is_large ? large_to_free : small_to_free,
-                write->block, write->is_linked);
-    write->has_block = false;
-  }
-  for (TransactionBucket& bucket : work.buckets) {
-    if (bucket.has_block) give_back(*small, small_to_free, bucket.block, bucket.is_linked);
-    bucket.has_block = false;
-  }
-  give_headers_back(work);
-  release_record(work);
-  work.stage = TransactionStage::done;
-  return true;
+  while (awaits_death()) co_await rest_.next(fabric());
+  co_return is_over() ? Status::lost : Status::conflict;
 }
 
-bool State::awaits_death(TransactionWork& work) noexcept {
-  if (!work.awaits_death) return false;
-  if (rests(work.rest)) return true;
-  for (Rank home = 0; home < places; ++home) {
-    if (!fabric.failed(home) || !progress.contains(home)) continue;
-    begin_rest(work.rest);
-    return true;
-  }
-  work.awaits_death = false;
-  work.end_status = status_without(work);
-  return false;
-}
-
-/// Of one that a home has failed.
-Status State::status_without(const TransactionWork& work) const noexcept {
-  const bool is_over =
-      std::ranges::any_of(work.order,
-                          [&](const TransactionWrite* write) {
-                            return is_lost(home_of(write->hash),
-                                           IndexShape::position_of(write->hash)) ||
-                                   homes[write->home].withdrawn;
-                          }) ||
-      std::any_of(work.reads.begin(),
-                  work.reads.begin() + static_cast<std::ptrdiff_t>(work.used_reads),
-                  [](const auto& one) { return one->operation->status() == Status::lost; });
-  return is_over ? Status::lost : Status::conflict;
-}
-
-/// Whether both homes of a key have failed before they had all of it.
-bool State::has_lost_a_key(const TransactionWork& work) noexcept {
-  const auto is_lost_at = [&](Rank home) {
-    return std::any_of(work.shares.begin(),
-                       work.shares.begin() + static_cast<std::ptrdiff_t>(work.used_shares),
-                       [&](const auto& share) { return share->home == home && share->is_lost; });
+void Commit::failed(Status status) noexcept {
+  const auto free_later = [&](WantedBlock& wanted) {
+    if (!wanted.block) return;
+    if (state_.fault(wanted.home) == Status::ok)
+      state_.leftovers.free(wanted.is_large, *wanted.block);
+    wanted.block.reset();
   };
-  return std::ranges::any_of(work.order, [&](const TransactionWrite* write) {
-    return write->first == nullptr && is_lost_at(write->home) &&
-           (write->copy == nullptr || is_lost_at(write->copy->home));
+  for (TransactionWrite* const write : work_->order) free_later(write->entry_block);
+  for (TransactionBucket& bucket : work_->buckets) free_later(bucket.header);
+  is_posted_ = false;
+  work_->outcome = status;
+}
+
+void Commit::happened(Status status) noexcept {
+  if (state_.has_copies() && has_lost_a_key()) status = Status::lost;
+  pass_locks_on();
+  for (TransactionWrite* const write : work_->order) {
+    write->entry_block.block.reset();
+    if (write->is_copy()) continue;
+    if (write->puts())
+      state_.cache.insert(write->hash, write->new_slot.word);
+    else
+      state_.cache.erase(write->hash);
+  }
+  for (TransactionBucket& bucket : work_->buckets) bucket.header.block.reset();
+  is_posted_ = false;
+  work_->outcome = status;
+}
+
+/// Blocks that have been posted are not taken back.
+void Commit::give_back(WantedBlock& wanted) noexcept {
+  if (wanted.block && !is_posted_)
+    (wanted.is_large ? *state_.large : *state_.small).cancel(*wanted.block);
+  wanted.block.reset();
+}
+
+void Commit::give_blocks_back() noexcept {
+  for (TransactionWrite* const write : work_->order) give_back(write->entry_block);
+  for (TransactionBucket& bucket : work_->buckets) give_back(bucket.header);
+  for (WantedBlock& header : work_->headers) give_back(header);
+}
+
+void Commit::release_record() noexcept {
+  if (work_->record == TransactionWork::kNoRecord) return;
+  state_.transactions.release_record(work_->record);
+  work_->record = TransactionWork::kNoRecord;
+}
+
+// --- where the keys are now ----------------------------------------------------------------------
+
+/// Whether a further attempt finds a key at another home.
+bool Commit::has_moved_keys() const noexcept {
+  const auto is_elsewhere = [&](std::uint64_t hash, Rank at) {
+    const Rank home = state_.home_of(hash);
+    const std::uint64_t position = IndexShape::position_of(hash);
+    if (state_.has_copies())
+      return !state_.progress.is_gone(at) && state_.first_of(home, position) != at;
+    return state_.has_moved(home, position) && state_.place_of(home, position) != at;
+  };
+  return std::ranges::any_of(work_->order,
+                             [&](const TransactionWrite* write) {
+                               return !write->is_copy() && is_elsewhere(write->hash, write->home);
+                             }) ||
+         std::ranges::any_of(work_->all_reads(), [&](const auto& one) {
+           return !one->is_own && is_elsewhere(one->seen.hash, one->seen.home);
+         });
+}
+
+/// With two copies, they may have become others while the locks were taken.
+bool Commit::has_other_homes() const noexcept {
+  return state_.has_copies() && std::ranges::any_of(work_->order, [&](const auto* write) {
+           if (write->is_copy()) return false;
+           const KeyHomes now =
+               state_.homes_of(state_.home_of(write->hash), IndexShape::position_of(write->hash));
+           const std::optional<Rank> copy =
+               write->copy == nullptr ? std::nullopt : std::optional(write->copy->home);
+           return now.first != write->home || now.second != copy;
+         });
+}
+
+/// Whether no further attempt can find all keys, as both homes of one have failed.
+bool Commit::is_over() const noexcept {
+  return std::ranges::any_of(work_->order,
+                             [&](const TransactionWrite* write) {
+                               return state_.is_lost(state_.home_of(write->hash),
+                                                     IndexShape::position_of(write->hash)) ||
+                                      state_.homes[write->home].withdrawn;
+                             }) ||
+         std::ranges::any_of(work_->all_reads(), [](const auto& one) {
+           return one->operation.status() == Status::lost;
+         });
+}
+
+bool Commit::is_lost_at(Rank home) const noexcept {
+  return std::ranges::any_of(work_->all_shares(), [&](const auto& share) {
+    return share->home == home && share->is_lost;
   });
 }
 
-void State::release_record(TransactionWork& work) noexcept {
-  if (work.record == TransactionWork::kNoRecord) return;
-  transaction_records &= ~(1U << work.record);
-  work.record = TransactionWork::kNoRecord;
-}
-
-/// This process is no member any more: the homes finish the rest.
-void State::drop(TransactionWork& work) noexcept {
-  for (TransactionWrite* const write : work.order)
-    if (write->begun) write->lock->pass_on();
-  fabric.abandon(work.done);
-  for (std::size_t i = 0; i < work.used_shares; ++i) fabric.abandon(work.shares[i]->done);
-  work.stage = TransactionStage::done;
-}
-
-/// Those that their callers have given up.
-std::size_t State::finish_transactions() {
-  std::size_t done = 0;
-  for (std::size_t i = 0; i < unfinished_transactions.size();) {
-    TransactionWork& work = *unfinished_transactions[i];
-    if (progress.stopped()) drop(work);
-    int steps = 0;
-    while (steps < kStepsAtOnce && work.stage != TransactionStage::done && step(work)) ++steps;
-    done += static_cast<std::size_t>(steps);
-    if (work.stage != TransactionStage::done) {
-      ++i;
-      continue;
-    }
-    give_back(std::move(unfinished_transactions[i]));
-    unfinished_transactions[i] = std::move(unfinished_transactions.back());
-    unfinished_transactions.pop_back();
-  }
-  return done;
+/// Whether both homes of a key have failed before they had all of it.
+bool Commit::has_lost_a_key() const noexcept {
+  return std::ranges::any_of(work_->order, [&](const TransactionWrite* write) {
+    return !write->is_copy() && is_lost_at(write->home) &&
+           (write->copy == nullptr || is_lost_at(write->copy->home));
+  });
 }
 
 }  // namespace dunlin::store

@@ -228,7 +228,7 @@ TEST(Daemon, ManyOperationsAreUnderWayAtOnce) {
   std::vector<std::uint64_t> from(100), to(100);
   std::iota(from.begin(), from.end(), 1);
   std::vector<std::unique_ptr<SegmentOperation>> all;
-  std::vector<remote::AnyCall> pointers;
+  std::vector<remote::CallBase*> pointers;
   for (int round = 0; round < 20; ++round) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (all.size() <= i) {

@@ -64,33 +64,6 @@ TEST_F(Calls, AreWaitedForByAStraightProgram) {
   EXPECT_EQ(first.outcome().value, 42U);
 }
 
-/// An operation of the older kind.
-class OldRead final : public InFlight {
- public:
-  explicit OldRead(const Words& words) : InFlight(words.progress), box_(words.box) { start(); }
-  ~OldRead() override { abandon(); }
-  std::uint64_t value = 0;
-
- private:
-  void advance() noexcept override {
-    if (!std::exchange(posted_, true))
-      static_cast<void>(
-          progress_->fabric().post(read(1, box_, 0, &value, 8).notify(completion_)).all());
-    if (completion_.finished()) end(Status::ok);
-  }
-  void clean_up() noexcept override {}
-  RegionId box_;
-  bool posted_ = false;
-};
-
-TEST_F(Calls, AreWaitedForTogetherWithOlderOperations) {
-  auto call = reader.call(1);
-  OldRead operation(reader);
-  EXPECT_EQ(in_flight(), 2U);
-  EXPECT_TRUE(wait_all({&call, &operation}));
-  EXPECT_EQ(call.result().value + operation.value, 84U);
-}
-
 TEST_F(Calls, AWaitEndsAtItsDeadlineAndTheCallGoesOn) {
   auto call = reader.call(1), other = reader.call(1);
   EXPECT_EQ(call.wait(10), Status::under_way);

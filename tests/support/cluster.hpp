@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 
 #include "support/fresh_group.hpp"
 #include "support/node_backend.hpp"
@@ -33,12 +33,7 @@ class Cluster {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
   Member& operator[](Rank rank) { return *members_.at(rank); }
 
-  /// Polls until the operation has ended; returns its status.
-  remote::Status end_of(remote::InFlight& operation) {
-    EXPECT_TRUE(until([&] { return operation.finished(); })) << "an operation hangs";
-    return operation.status();
-  }
-  remote::Status end_of(remote::InFlight&& operation) { return end_of(operation); }
+  /// Polls until the call has ended; returns its status.
   template <class Result>
   remote::Status end_of(remote::BasicCall<Result>& call) {
     EXPECT_TRUE(until([&] { return call.finished(); })) << "a call hangs";

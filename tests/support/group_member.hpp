@@ -7,7 +7,7 @@
 #include <dunlin/fabric.hpp>
 #include <dunlin/group.hpp>
 #include <dunlin/group_members.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 
 namespace dunlin::test {
 

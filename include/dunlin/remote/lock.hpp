@@ -7,7 +7,7 @@
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/limits.hpp>
-#include <dunlin/remote/in_flight.hpp>
+#include <dunlin/remote/progress.hpp>
 
 /// Locks are 64-bit words in remote memory. A member takes one with a compare-and-swap; a waiter
 /// watches a word of its own memory, into which its predecessor writes. One thread uses a Locks,

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <dunlin/remote/in_flight.hpp>
 #include <dunlin/remote/pool.hpp>
+#include <dunlin/remote/progress.hpp>
 
 /// A SlabPool has blocks of several sizes in the memory of all members, where all members allocate
 /// by themselves. The memory is a row of slabs of one size. A member takes a slab for blocks of one

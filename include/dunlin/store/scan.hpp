@@ -10,7 +10,7 @@
 namespace dunlin {
 
 namespace store {
-struct ScanWork;
+class Scan;
 }
 
 /// The place where a scan goes on: 0 begins a scan, and the last step gives 0. It may be kept, and
@@ -41,30 +41,22 @@ struct ScanOptions {
 ///       for (std::size_t i = 0; i < scan.size(); ++i) use(scan[i]);
 ///       cursor = scan.cursor();
 ///     } while (cursor != 0);
-class StoreScan final : public remote::InFlight {
+class StoreScan final : public remote::Call<remote::Status> {
  public:
   explicit StoreScan(Store& store, ScanOptions options = {});
-  ~StoreScan() override;
+  ~StoreScan();
 
   /// Starts the next step. Ends with `lost` if the member at which the cursor stands has failed;
   /// cursor() is behind that member then, so that the scan can go on. A cursor that no scan gave
   /// ends with `out_of_range`.
-  void step(StoreCursor from) noexcept;
-  [[nodiscard]] StoreCursor cursor() const noexcept { return next_; }
+  void step(StoreCursor from);
+  [[nodiscard]] StoreCursor cursor() const noexcept;
 
   [[nodiscard]] std::size_t size() const noexcept;
   [[nodiscard]] StoreEntry operator[](std::size_t i) const;
 
  private:
-  friend struct store::State;
-
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-
-  store::State& store_;
-  ScanOptions options_;
-  StoreCursor next_ = 0;
-  std::unique_ptr<store::ScanWork> work_;
+  std::unique_ptr<store::Scan> scan_;
 };
 
 }  // namespace dunlin

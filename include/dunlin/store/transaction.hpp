@@ -12,8 +12,9 @@
 namespace dunlin {
 
 namespace store {
+class Transactions;
 struct TransactionWork;
-}
+}  // namespace store
 
 /// A StoreTransaction reads and changes several keys of a Store, at any members, as if nothing else
 /// happened meanwhile. The thread that polls the store's fabric uses it.
@@ -40,10 +41,10 @@ struct TransactionWork;
 /// limit of keys and values); `not_allowed` (the home has no record for this member, as it expects
 /// fewer ranks); `stopped`, `timed_out`, `abandoned`. With `ok` all is changed;
 /// with `lost`, `stopped`, `timed_out` or `abandoned` all or nothing (STO-8); else nothing.
-class StoreTransaction final : public remote::InFlight {
+class StoreTransaction final : public remote::Call<remote::Status> {
  public:
   explicit StoreTransaction(Store& store);
-  ~StoreTransaction() override;
+  ~StoreTransaction();
 
   /// Starts a get, which stays until clear(). If the transaction has put or erased the key already,
   /// the get finds that.
@@ -59,22 +60,17 @@ class StoreTransaction final : public remote::InFlight {
 
   /// Starts the commit, once the gets have ended. After it has ended, only clear() makes the
   /// transaction usable again.
-  StoreTransaction& commit() noexcept;
-  StoreTransaction& await_resume() noexcept { return *this; }
+  StoreTransaction& commit();
   /// Forgets all gets and changes; abandons gets that are under way.
-  void clear() noexcept;
+  void clear();
 
   /// How many gets, and how many keys to be changed, there are.
   [[nodiscard]] std::size_t gets() const noexcept;
   [[nodiscard]] std::size_t changes() const noexcept;
 
  private:
-  friend struct store::State;
-  void advance() noexcept override;
-  void clean_up() noexcept override;
-
-  store::State& store_;
-  std::unique_ptr<store::TransactionWork> work_;
+  store::Transactions& transactions_;
+  std::shared_ptr<store::TransactionWork> work_;
 };
 
 /// What the function of run_transaction() decides about its transaction.
