@@ -119,12 +119,15 @@ def _rows(self: _core.Snapshot) -> Any:
     import numpy
     if self._dtype is None:
         self._dtype = _snapshot_dtype(self)
-    return numpy.frombuffer(self, self._dtype)
+    memory: Any = self
+    dtype: Any = self._dtype
+    return numpy.frombuffer(memory, dtype)
 
 
 def _snapshot_dtype(self: _core.Snapshot) -> Any:
     import numpy
-    dtype = _types.dtype_of(self._description)
+    description: Any = self._description
+    dtype = _types.dtype_of(description)
     return numpy.dtype({"names": dtype.names, "formats": [dtype[name] for name in dtype.names],
                         "offsets": [dtype.fields[name][1] for name in dtype.names],
                         "itemsize": self._stride})
@@ -161,6 +164,6 @@ def extend() -> None:
     _core.Table.to_pandas = _to_pandas
     _core.AsyncTable.wait_until = _aio_wait_until
     _core.AsyncTable.changes = _aio_changes
-    _core.Snapshot.rows = property(_rows)
+    _core.Snapshot.rows = property(_rows)  # type: ignore[assignment]
     _core.Snapshot.__getitem__ = _getitem
     _core.Snapshot.to_pandas = _snapshot_to_pandas

@@ -26,6 +26,8 @@ from collections.abc import (
 from typing import Any, Protocol
 from typing_extensions import Buffer, Self, TypeAlias
 
+from .conditions import Condition
+
 __version__: str
 
 class _Tensor(Protocol):

@@ -207,7 +207,7 @@ class Commit {
   void happened(remote::Status status) noexcept;
 
  private:
-  class Validation;
+  class Validation;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
 
   [[nodiscard]] Fabric& fabric() const noexcept;
 

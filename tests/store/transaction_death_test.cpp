@@ -346,10 +346,12 @@ TEST(StoreBank, KeepsAllMoneyWhateverHappens) {
   BankSeen seen;
   Histories histories;
   test::for_each_seed(seeds, [&](std::uint64_t seed) { Bank(seed, seen, histories).run(); });
-  for (const std::uint64_t count :
-       {seen.transfers, seen.conflicts, seen.lost, seen.audits, seen.abandoned, seen.repaired,
-        seen.deaths, seen.last_audits, seen.deaths_of_homes_with_copies})
+  for (const std::uint64_t count : {seen.transfers, seen.conflicts, seen.lost, seen.audits,
+                                    seen.abandoned, seen.deaths, seen.last_audits})
     EXPECT_TRUE(count > 0 || !seeds.are_usual) << "an audit of nothing";
+  // A few of forty seeds have these.
+  for (const std::uint64_t count : {seen.repaired, seen.deaths_of_homes_with_copies})
+    EXPECT_TRUE(count > 0 || !seeds.are_usual || seeds.last < 40) << "an audit of nothing";
   std::cout << seen.transfers << " transfers, " << seen.audits << " audits, " << seen.conflicts
             << " conflicts, " << seen.lost << " lost, " << seen.abandoned << " abandoned, "
             << seen.deaths << " deaths (" << seen.deaths_of_homes_with_copies
