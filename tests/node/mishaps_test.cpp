@@ -209,7 +209,10 @@ TEST(NodeMishaps, NodesThatUseEachOthersHandlesInCallbacksSayThatTheyWait) {
   std::atomic<std::uint32_t> delivered{0};
   const auto passing_on = [&delivered](TableHandle<Row>& table) {
     return [&](const NodeMessage&) {
-      ++delivered;
+      struct Count {  // behind the update: then the test ends, and with it the handle
+        ~Count() { ++delivered; }
+        std::atomic<std::uint32_t>& delivered;
+      } const count{delivered};
       table.update([](Row& mine) { mine.step = mine.step + 1; }, &Row::step);
     };
   };
