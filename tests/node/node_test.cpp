@@ -152,7 +152,7 @@ TEST(Node, NobodyFoundsAGroupThatRunsWithoutItsFounders) {
   while (later[0].view().members.size() > 2) std::this_thread::yield();
   const std::vector<Node> more = found(group, 2);  // as many as could found it
   while (later[0].view().members.size() < 4) std::this_thread::yield();
-  EXPECT_EQ(more[0].view().members.size(), 4U);
+  while (more[0].view().members.size() < 4) std::this_thread::yield();  // it may come there later
 }
 
 TEST(Node, MembersMeetOverTcp) {
