@@ -13,8 +13,7 @@
 #include "support/errors.hpp"
 #include "support/rounds.hpp"
 
-/// Functions of the program that throw, or that meet another node: each test failed before its
-/// mend.
+/// Functions of the program that throw, or that meet another node: what a hostile review has shown.
 namespace dunlin {
 namespace {
 
