@@ -33,6 +33,7 @@ constexpr std::uint32_t kClients = 4;
 constexpr std::uint32_t kDoomed = 3;  // is killed in the middle
 const std::uint32_t kOperations = test::rounds(200);
 constexpr std::size_t kWords = 40;  // lines enough to be torn
+const char* const kFound = "found the segments";
 constexpr std::uint64_t kPatienceNs = std::uint64_t{test::kPatienceMs} * 1'000'000;
 const std::array<Coherence, 2> kSegments{Coherence::write, Coherence::strict};
 
@@ -136,6 +137,7 @@ int live(const NodeBackend& backend, const std::string& group, Rank rank, Parent
   Client client(backend, group, rank, parent);
   if (rank == 0) client.make_segments();
   client.find_segments();
+  parent.send_line(kFound);
   client.work();
   return 0;
 }
@@ -172,6 +174,8 @@ TEST_P(LinearizableProcesses, GetAndPutThoughOneIsKilled) {
   std::vector<Process> processes;
   for (Rank rank = 0; rank < kClients; ++rank)
     processes.emplace_back([=](Parent& parent) { return live(GetParam(), group, rank, parent); });
+  // The names may be at the one that is killed.
+  for (Process& process : processes) ASSERT_EQ(process.receive_line(), kFound);
   std::string lines;
   ASSERT_NO_FATAL_FAILURE(collect(processes[kDoomed], kDoomed, kOperations / 2, lines));
   for (std::uint32_t client = 0; client < kDoomed; ++client)
