@@ -123,17 +123,6 @@ auto while_running(NodeState& node, const Work& work) {
   }
 }
 
-/// A coroutine that nobody waits for.
-struct Detached {
-  struct promise_type {  // NOLINT(readability-identifier-naming)
-    Detached get_return_object() noexcept { return {}; }
-    std::suspend_never initial_suspend() noexcept { return {}; }
-    std::suspend_never final_suspend() noexcept { return {}; }
-    void return_void() noexcept {}
-    void unhandled_exception() noexcept { std::terminate(); }
-  };
-};
-
 /// Goes on once the call has ended, and leaves the result where it is: the loop's thread may be
 /// about to cancel the call, so that none but this thread may let it go.
 template <class T>

@@ -29,7 +29,7 @@ AllNodes& all_nodes() {
   return *kNodes;
 }
 
-/// To be called in a handler of exceptions.
+/// Prints the exception that the caller handles.
 void print_exception(const std::string& who) noexcept {
   try {
     throw;

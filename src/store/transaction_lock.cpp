@@ -86,7 +86,7 @@ void Commit::add_to_order(TransactionWrite& write) {
   work_->order.push_back(&write);
 }
 
-/// The same change, for the key's second home.
+/// Makes the same change for the key's second home.
 TransactionWrite& Commit::copy_of(TransactionWrite& write) {
   if (work_->used_copies == work_->copies.size())
     work_->copies.push_back(std::make_unique<TransactionWrite>());
@@ -179,8 +179,8 @@ void Commit::begin_hold(TransactionWrite& write, const TransactionWrite* before)
   held.hold = {state_.progress, state_.hold(write, work_->lock_word, is_lent)};
 }
 
-/// Of the chains that have been begun. `changed`: one of a key has been split, and the locks are
-/// to be taken anew.
+/// Returns how taking the locks that were begun stands. `changed`: a key's chain has been split,
+/// and the locks are to be taken anew.
 Status Commit::hold_status() const noexcept {
   Status status = Status::ok;
   for (const TransactionWrite* const write : work_->order) {

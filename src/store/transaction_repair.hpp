@@ -27,8 +27,8 @@ class TransactionRepair {
   explicit TransactionRepair(State& state) noexcept;
   [[nodiscard]] remote::Progress& its_progress() const noexcept;
 
-  /// Of the transaction with that lock word. `unknown`: the other homes are asked, and
-  /// State::members_changed() is called once they have answered.
+  /// Returns what has become of the transaction with that lock word. `unknown`: the other homes are
+  /// asked, and State::members_changed() is called once they have answered.
   [[nodiscard]] TransactionFate fate_of(std::uint64_t lock);
   /// The number of the whole record that belongs to that lock.
   [[nodiscard]] std::optional<std::size_t> record_of(std::uint64_t lock, Image& record) noexcept;

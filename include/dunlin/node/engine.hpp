@@ -30,12 +30,12 @@
 ///      accepted is sent before this member leaves. A call that the queue has no room for is
 ///      refused, with `overloaded`. Once the node begins to leave, it accepts nothing.
 ///  NODE-4  A future ends once; at the latest when its node ends.
-///  NODE-5  Callbacks run on the executor, which gets them in order; once the node has ended, in
-///  the
-///      thread that gives them. What they throw goes to NodeOptions::on_exception, and the node
-///      goes on.
-///  NODE-6  The polling thread sleeps only if it has looked at the queue after it had said so; a
-///      thread that puts a call into the queue looks after that whether it sleeps, and wakes it.
+///  NODE-5  Callbacks run on the executor, which gets them in order. Once the node has ended, they
+///      run in the thread that gives them. What they throw goes to NodeOptions::on_exception, and
+///      the node goes on.
+///  NODE-6  The polling thread sleeps only if it has looked at the queue after it had said so. A
+///      thread that puts a call into the queue looks after that whether it sleeps; one of those
+///      that see it asleep wakes it.
 ///  NODE-7  A node without calls, traffic and timers sleeps.
 namespace dunlin {
 

@@ -128,14 +128,12 @@ class TopicHandle {
         const WriteResult result = writer_->write(waiting_.front());
         if (result == WriteResult::no_room || result == WriteResult::not_ready) break;
         if (result != WriteResult::written) ++dropped_;
+        if (result == WriteResult::refused) is_refused_.store(true, std::memory_order_relaxed);
         waiting_.pop_front();
         accepted_.fetch_sub(1, std::memory_order_relaxed);
       }
-      if (dropped_ > 0 || is_refused_.load(std::memory_order_relaxed)) {
-        const std::string why = (*writer_)->why_refused();
-        is_refused_.store(!why.empty(), std::memory_order_relaxed);
-        if (dropped_ > 0 && !why.empty()) tell_dropped(why);
-      }
+      if (dropped_ > 0 && is_refused_.load(std::memory_order_relaxed))
+        tell_dropped((*writer_)->why_refused());
       return written;
     }
     [[nodiscard]] bool handed_over() override { return waiting_.empty(); }
