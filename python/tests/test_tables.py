@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import subprocess
 import threading
 from dataclasses import dataclass, replace
@@ -14,11 +13,10 @@ import pytest
 
 import dunlin
 from dunlin import conditions as c
+from partner import PARTNER, needs_partner
 from structs import Point, Row
 
 _names = itertools.count()
-PARTNER = os.environ.get("DUNLIN_PARTNER", "")
-needs_partner = pytest.mark.skipif(not PARTNER, reason="DUNLIN_PARTNER names no C++ program")
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import subprocess
 from dataclasses import dataclass, replace
 
@@ -12,11 +11,10 @@ import numpy as np
 import pytest
 
 import dunlin
+from partner import PARTNER, needs_partner
 from structs import Gear, Note, Point, Shape
 
 _names = itertools.count()
-PARTNER = os.environ.get("DUNLIN_PARTNER", "")
-needs_partner = pytest.mark.skipif(not PARTNER, reason="DUNLIN_PARTNER names no C++ program")
 
 
 @dataclass

@@ -207,7 +207,7 @@ class Commit {
   void happened(remote::Status status) noexcept;
 
  private:
-  class Validation;  // NOLINT(cppcoreguidelines-virtual-class-destructor): it is final
+  friend class Validation;
 
   [[nodiscard]] Fabric& fabric() const noexcept;
 

@@ -212,7 +212,7 @@ void Commit::note_chains() {
 }
 
 /// Reads version and lock of the chains that the gets went through, but of those that are locked.
-class Commit::Validation final : public remote::Waiter {
+class Validation final : public remote::Waiter {
  public:
   explicit Validation(Commit& commit) noexcept : commit_(commit) {}
   ~Validation() { commit_.fabric().abandon(done_); }
