@@ -61,10 +61,9 @@ class Posting final : public remote::Waiter {
     accepted_ += posted.accepted;
     if (posted.all()) return true;
     set_.waits_for = to_;
-    const bool for_now =
-        posted.refusal == Refusal::queue_full || posted.refusal == Refusal::not_connected;
-    if (!for_now) status_ = remote::Status::out_of_range;
-    return !for_now;
+    if (remote::is_for_now(posted.refusal)) return false;
+    status_ = remote::Status::out_of_range;
+    return true;
   }
   [[nodiscard]] remote::Status result() const noexcept { return status_; }
 

@@ -314,9 +314,8 @@ Site::Posted Site::post(Rank to, std::span<const Operation> batch, std::size_t& 
     accepted = 0;
     return Posted::all;
   }
-  const bool for_ever =
-      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
-  return for_ever || fault(to) != Status::ok ? Posted::never : Posted::later;
+  return !remote::is_for_now(posted.refusal) || fault(to) != Status::ok ? Posted::never
+                                                                        : Posted::later;
 }
 
 }  // namespace container

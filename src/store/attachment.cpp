@@ -62,8 +62,8 @@ Status State::know_index(Rank rank) noexcept {
         fabric.post(read(rank, index.id(), at, reading.in.data(), bytes).notify(reading.done))
             .refusal;
     reading.stage = refusal == Refusal::none ? stage : Reading::none;
-    const bool may_post = refusal == Refusal::queue_full || refusal == Refusal::not_connected;
-    return refusal == Refusal::none || may_post ? Status::under_way : Status::refused;
+    return refusal == Refusal::none || remote::is_for_now(refusal) ? Status::under_way
+                                                                   : Status::refused;
   };
   Status now = Status::under_way;
   if (reading.stage == Reading::none) now = begin(0, kIndexHeaderBytes, Reading::header);

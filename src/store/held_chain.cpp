@@ -118,10 +118,9 @@ bool HeldChain::Commit::ready() noexcept {
     }
     batch.posted += posted.accepted;
     if (posted.all()) return batch.done.finished();
-    const bool for_ever =
-        posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
     status_ = state.fault(chain_.home_);
-    if (status_ == Status::ok && for_ever) status_ = Status::out_of_range;
+    if (status_ == Status::ok && !remote::is_for_now(posted.refusal))
+      status_ = Status::out_of_range;
     return status_ != Status::ok;
   }
   return batch.done.finished();

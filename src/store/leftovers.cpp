@@ -39,7 +39,7 @@ void Leftovers::free(bool is_large, const remote::SlabBlock& block) {
 /// Whether nothing is left to do: it has been posted, or never can be.
 bool Leftovers::is_settled(Rank home, Refusal refusal) const noexcept {
   return refusal == Refusal::none || state_.fault(home) != Status::ok ||
-         (refusal != Refusal::queue_full && refusal != Refusal::not_connected);
+         !remote::is_for_now(refusal);
 }
 
 std::size_t Leftovers::post() {

@@ -303,9 +303,8 @@ bool Commit::Posting::post(TransactionShare& share) noexcept {
   const Posted posted = commit_.fabric().post(share.to_post);
   share.to_post = share.to_post.subspan(posted.accepted);
   if (posted.all()) return true;
-  const bool for_ever =
-      posted.refusal != Refusal::queue_full && posted.refusal != Refusal::not_connected;
-  share.is_lost = for_ever || commit_.state_.fault(share.home) != Status::ok;
+  share.is_lost =
+      !remote::is_for_now(posted.refusal) || commit_.state_.fault(share.home) != Status::ok;
   return share.is_lost;
 }
 

@@ -231,8 +231,7 @@ class Validation final : public remote::Waiter {
       one.to_validate = refusal == Refusal::none;
       if (one.to_validate) continue;
       status_ = commit_.state_.fault(one.seen.home);
-      const bool is_for_now = refusal == Refusal::queue_full || refusal == Refusal::not_connected;
-      if (status_ == Status::ok && is_for_now) return false;
+      if (status_ == Status::ok && remote::is_for_now(refusal)) return false;
       if (status_ == Status::ok) status_ = Status::out_of_range;
       return true;
     }

@@ -30,6 +30,11 @@
 /// given up by destroying it.
 namespace dunlin::remote {
 
+/// Whether the fabric may accept later what it has refused so.
+[[nodiscard]] constexpr bool is_for_now(Refusal refusal) noexcept {
+  return refusal == Refusal::queue_full || refusal == Refusal::not_connected;
+}
+
 class AwaitingCall;
 class CallBase;
 class Progress;
@@ -404,9 +409,7 @@ class [[nodiscard]] Batch final : public Waiter {
 
  private:
   [[nodiscard]] Status fault_of(Refusal refusal) const noexcept {
-    if (refusal != Refusal::queue_full && refusal != Refusal::not_connected)
-      return Status::out_of_range;
-    return gate_.refused();
+    return is_for_now(refusal) ? gate_.refused() : Status::out_of_range;
   }
 
   Fabric& fabric_;
