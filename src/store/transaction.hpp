@@ -207,7 +207,23 @@ class Commit {
   void happened(remote::Status status) noexcept;
 
  private:
-  friend class Validation;
+  /// Reads version and lock of the chains that the gets went through, but of those that are locked.
+  class Validation final : public remote::Waiter {
+   public:
+    explicit Validation(Commit& commit) noexcept : commit_(commit) {}
+    ~Validation() { commit_.fabric().abandon(done_); }
+    [[nodiscard]] bool ready() noexcept override;
+    [[nodiscard]] remote::Status result() const noexcept;
+
+   private:
+    [[nodiscard]] const TransactionChain* locked_chain(const SeenChain& seen) const noexcept;
+    [[nodiscard]] Refusal post(TransactionRead& one) noexcept;
+
+    Commit& commit_;
+    Completion done_;
+    std::size_t posted_ = 0;
+    remote::Status status_ = remote::Status::ok;
+  };
 
   [[nodiscard]] Fabric& fabric() const noexcept;
 

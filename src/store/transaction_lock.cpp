@@ -211,63 +211,51 @@ void Commit::note_chains() {
   }
 }
 
-/// Reads version and lock of the chains that the gets went through, but of those that are locked.
-class Validation final : public remote::Waiter {
- public:
-  explicit Validation(Commit& commit) noexcept : commit_(commit) {}
-  ~Validation() { commit_.fabric().abandon(done_); }
-
-  [[nodiscard]] bool ready() noexcept override {
-    for (; posted_ < commit_.work_->used_reads; ++posted_) {
-      TransactionRead& one = *commit_.work_->reads[posted_];
-      one.to_validate = false;
-      if (one.is_own) continue;
-      if (const TransactionChain* const held = locked_chain(one.seen); held != nullptr) {
-        if (held->seen_version == one.seen.version) continue;
-        status_ = Status::conflict;
-        return true;
-      }
-      const Refusal refusal = post(one);
-      one.to_validate = refusal == Refusal::none;
-      if (one.to_validate) continue;
-      status_ = commit_.state_.fault(one.seen.home);
-      if (status_ == Status::ok && remote::is_for_now(refusal)) return false;
-      if (status_ == Status::ok) status_ = Status::out_of_range;
+bool Commit::Validation::ready() noexcept {
+  for (; posted_ < commit_.work_->used_reads; ++posted_) {
+    TransactionRead& one = *commit_.work_->reads[posted_];
+    one.to_validate = false;
+    if (one.is_own) continue;
+    if (const TransactionChain* const held = locked_chain(one.seen); held != nullptr) {
+      if (held->seen_version == one.seen.version) continue;
+      status_ = Status::conflict;
       return true;
     }
-    return done_.finished();
+    const Refusal refusal = post(one);
+    one.to_validate = refusal == Refusal::none;
+    if (one.to_validate) continue;
+    status_ = commit_.state_.fault(one.seen.home);
+    if (status_ == Status::ok && remote::is_for_now(refusal)) return false;
+    if (status_ == Status::ok) status_ = Status::out_of_range;
+    return true;
   }
+  return done_.finished();
+}
 
-  [[nodiscard]] Status result() const noexcept {
-    if (status_ != Status::ok) return status_;
-    if (done_.failed()) return Status::lost;
-    const auto has_changed = [](const auto& one) {
-      return one->to_validate && (one->words[0] != one->seen.version || one->words[1] != 0);
-    };
-    return std::ranges::any_of(commit_.work_->all_reads(), has_changed) ? Status::conflict
-                                                                        : Status::ok;
-  }
+Status Commit::Validation::result() const noexcept {
+  if (status_ != Status::ok) return status_;
+  if (done_.failed()) return Status::lost;
+  const auto has_changed = [](const auto& one) {
+    return one->to_validate && (one->words[0] != one->seen.version || one->words[1] != 0);
+  };
+  return std::ranges::any_of(commit_.work_->all_reads(), has_changed) ? Status::conflict
+                                                                      : Status::ok;
+}
 
- private:
-  [[nodiscard]] const TransactionChain* locked_chain(const SeenChain& seen) const noexcept {
-    for (const TransactionChain& chain : commit_.work_->chains)
-      if (chain.home == seen.home && chain.main.encoded() == seen.main.encoded()) return &chain;
-    return nullptr;
-  }
-  [[nodiscard]] Refusal post(TransactionRead& one) noexcept {
-    const Place& main = one.seen.main;
-    return commit_.fabric()
-        .post(read(one.seen.home, commit_.state_.region_of(main), main.offset + kVersionAt,
-                   one.words.data(), sizeof one.words)
-                  .notify(done_))
-        .refusal;
-  }
+const TransactionChain* Commit::Validation::locked_chain(const SeenChain& seen) const noexcept {
+  for (const TransactionChain& chain : commit_.work_->chains)
+    if (chain.home == seen.home && chain.main.encoded() == seen.main.encoded()) return &chain;
+  return nullptr;
+}
 
-  Commit& commit_;
-  Completion done_;
-  std::size_t posted_ = 0;
-  Status status_ = Status::ok;
-};
+Refusal Commit::Validation::post(TransactionRead& one) noexcept {
+  const Place& main = one.seen.main;
+  return commit_.fabric()
+      .post(read(one.seen.home, commit_.state_.region_of(main), main.offset + kVersionAt,
+                 one.words.data(), sizeof one.words)
+                .notify(done_))
+      .refusal;
+}
 
 /// STO-7. All locks are held: nothing that was read may have changed, or be locked by others.
 Protocol<Status> Commit::validate() {
