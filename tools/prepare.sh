@@ -55,7 +55,10 @@ is_installed_from_pypi() { # NAME
   case $1 in
     mcap) compgen -G "build/venv/lib/python3*/site-packages/mcap/__init__.py" >/dev/null ;;
     cyclonedds) compgen -G "build/venv/lib/python3*/site-packages/cyclonedds/__init__.py" >/dev/null ;;
-    nanobind) [[ -e build/venv/bin/hypothesis ]] && compgen -G "build/venv/lib/python3*/site-packages/nanobind/__init__.py" >/dev/null ;;
+    nanobind)
+      [[ -e build/venv/bin/hypothesis ]] && compgen -G "build/venv/lib/python3*/site-packages/nanobind/__init__.py" >/dev/null &&
+        compgen -G "build/venv/lib/python3*/site-packages/trio/__init__.py" >/dev/null
+      ;;
     pytest) [[ -e build/venv/bin/hatchling ]] ;; # what is only needed beside it comes last
     redis) compgen -G "build/venv/lib/python3*/site-packages/async_timeout/__init__.py" >/dev/null ;;
     topohub) [[ -e $topohub_data/topozoo/Abilene.json ]] ;;

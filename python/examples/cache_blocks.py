@@ -99,15 +99,19 @@ def work(group: str, workers: int, blocks: int, number: int) -> None:
         system = list(range(64))  # with which all prompts begin
         prompts = [system + [number + 7 * i] * 32 for i in range(8)]
         results = node.queue("results", capacity=64, element_bytes=16)
-        leave = node.queue("leave", capacity=64)
+        leave, left = node.queue("leave", capacity=64), node.queue("left", capacity=64)
         results.push(struct.pack("<QQ", *serve(cache, prompts)))
         if node.rank == 0:
             all_of_them = [struct.unpack("<QQ", results.pop() or b"") for _ in range(workers)]
             taken, computed = (sum(column) for column in zip(*all_of_them))
             print(f"{taken} blocks were in the cache, {computed} were computed", flush=True)
-            for _ in range(workers):
+            for _ in range(workers - 1):
                 leave.push(b"")
-        leave.pop()  # nobody takes blocks away with it before all are ready
+            for _ in range(workers - 1):
+                left.pop()  # this member has the queues
+        else:
+            leave.pop()  # nobody takes blocks away with it before all are ready
+            left.push(b"")
 
 
 def main() -> None:

@@ -63,7 +63,13 @@ void Completions::drain() {
 nb::object running_loop() {
   static PyObject* const get =
       nb::module_::import_("asyncio").attr("get_running_loop").inc_ref().ptr();
-  return nb::steal(nb::detail::raise_if_null(PyObject_CallNoArgs(get)));
+  PyObject* const loop = PyObject_CallNoArgs(get);
+  if (loop != nullptr) return nb::steal(loop);
+  nb::python_error without;
+  nb::raise_from(without, PyExc_RuntimeError,
+                 "no running event loop: an awaited call that does not end at once needs a loop "
+                 "of asyncio or uvloop, and not trio's");
+  throw nb::python_error();
 }
 
 // --- what is there already -----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 
 import numpy as np
@@ -10,9 +11,27 @@ import pytest
 
 import dunlin
 
+_names = itertools.count()
 
-def test_calls_are_awaited(node):
-    store = node.store("awaited")
+
+def run_by_uvloop(main):
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
+    uvloop.run(main())
+
+
+def run_by_anyio(main):
+    anyio = pytest.importorskip("anyio", reason="anyio is not installed")
+    anyio.run(main)
+
+
+@pytest.fixture(params=[lambda main: asyncio.run(main()), run_by_uvloop, run_by_anyio], ids=["asyncio", "uvloop", "anyio"])
+def run(request):
+    """Runs a coroutine function by each of the libraries whose event loops are those of asyncio."""
+    return request.param
+
+
+def test_calls_are_awaited(node, run):
+    store = node.store(f"awaited-{next(_names)}")
 
     async def main():
         await store.aio.put("key", b"value")
@@ -25,10 +44,10 @@ def test_calls_are_awaited(node):
         got = await asyncio.gather(*[store.aio.get(f"{i}") for i in range(100)])
         assert got == [b"x"] * 100
 
-    asyncio.run(main())
+    run(main)
 
 
-def test_a_call_that_waits_lets_others_run(node):
+def test_a_call_that_waits_lets_others_run(node, run):
     queue = node.queue("awaited", capacity=16)
 
     async def main():
@@ -45,10 +64,10 @@ def test_a_call_that_waits_lets_others_run(node):
         assert await queue.aio.push(b"element")
         assert await popped == b"element"
 
-    asyncio.run(main())
+    run(main)
 
 
-def test_many_calls_wait_at_once(node):
+def test_many_calls_wait_at_once(node, run):
     queue = node.queue("crowd", capacity=1024)
 
     async def main():
@@ -56,11 +75,11 @@ def test_many_calls_wait_at_once(node):
         await asyncio.gather(*[queue.aio.push(b"%d" % i) for i in range(200)])
         assert sorted(await asyncio.gather(*pops), key=int) == [b"%d" % i for i in range(200)]
 
-    asyncio.run(main())
+    run(main)
     assert threading.active_count() == 1  # no thread for a call
 
 
-def test_a_cancelled_call_is_given_up(node):
+def test_a_cancelled_call_is_given_up(node, run):
     queue = node.queue("cancelled", capacity=16)
 
     async def main():
@@ -71,7 +90,7 @@ def test_a_cancelled_call_is_given_up(node):
         await queue.aio.push(b"next")
         assert await queue.aio.pop() == b"next"
 
-    asyncio.run(main())
+    run(main)
 
 
 def test_a_call_is_cancelled_while_it_ends(start, group, monkeypatch):
@@ -164,6 +183,17 @@ def test_calls_under_way_end_with_the_node(group):
 def test_a_call_that_waits_needs_a_loop(node):
     with pytest.raises(RuntimeError, match="no running event loop"):
         node.queue("nobody", capacity=4).aio.pop()
+
+
+def test_trio_is_named_as_not_working(node):
+    trio = pytest.importorskip("trio", reason="trio is not installed")
+    queue = node.queue("trio", capacity=4)
+
+    async def main():
+        with pytest.raises(RuntimeError, match="of asyncio or uvloop, and not trio's"):
+            await queue.aio.pop()
+
+    trio.run(main)
 
 
 def test_calls_of_a_closed_loop_may_end_later(node):

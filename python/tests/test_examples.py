@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -10,7 +11,8 @@ import sys
 
 import pytest
 
-EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+SOURCES = pathlib.Path(__file__).parents[2]
+EXAMPLES = SOURCES / "python/examples"
 
 # Runs the cells of a notebook, whose sources it reads from standard input, as Jupyter does: `await` may stand outside of
 # functions. In place of the lines for Jupyter alone (%pip), it has the package of the tests.
@@ -53,8 +55,35 @@ def test_readers_have_the_last_parameters(readers, steps):
     assert sorted(said.splitlines()) == [f"reader {i + 1} has step {steps}" for i in range(readers)]
 
 
-def test_each_row_comes_once_from_the_loader():
-    assert run(EXAMPLES / "loader.py", "--rows", "2000", "--workers", "2") == "2000 rows came from 2 workers\n"
+@pytest.mark.parametrize("by", ["torch", "multiprocessing"])
+def test_each_row_comes_once_from_the_loader(by):
+    if by == "torch":
+        pytest.importorskip("torch", reason="torch is not installed")
+    said = run(EXAMPLES / "loader.py", "--rows", "2000", "--workers", "2", "--by", by)
+    assert said == f"2000 rows came from 2 workers by {by}\n"
+
+
+def test_the_nodes_of_a_robot_answer_each_scan():
+    # Each scan shows a wall, so each command turns the robot by pi / 100.
+    assert run(EXAMPLES / "robot.py", "--scans", "50") == "after 50 scans: x 0.00, y 0.00, heading 90\n"
+
+
+def test_the_progress_of_workers_is_a_data_frame():
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    said = run(EXAMPLES / "progress.py", "--workers", "3", "--steps", "20")
+    # The loss of worker i is (i + 1) / 20 after its last step, and each second worker has a large model.
+    assert said.split() == ["model", "large", "0.10", "small", "0.05"]
+
+
+def test_the_program_of_the_readme_runs():
+    text = (SOURCES / "README.md").read_text(encoding="utf-8")
+    program = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert program is not None
+    own = program[1].replace('"readme"', f'"readme-{os.getpid()}"')  # a group of its own
+    others = [subprocess.Popen([sys.executable, "-B", "-c", own], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for other in others:
+        # The row of a member that has left already is not printed.
+        assert set(other.communicate()[0].split()) == {"0.7"} and other.returncode == 0
 
 
 def test_the_notebook_runs():

@@ -63,6 +63,42 @@ def test_torch_shares_the_memory(node):
     assert tensor.dtype == torch.bfloat16 and (torch.from_dlpack(memory) == 2).all()
 
 
+def test_tensors_of_torch_go_in_and_out(node, segments):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensor = torch.arange(1000, dtype=torch.float32)
+    store = node.store("torch", memory_bytes=4 << 20)
+    store.put_from("tensor", tensor)
+    into = torch.zeros(1000)
+    assert store.get_into("tensor", into) == 4000 and (into == tensor).all()
+    segment = segments.allocate(4000)
+    segment.put(tensor)
+    into.zero_()
+    segment.get_into(into)
+    assert (into == tensor).all()
+    with pytest.raises((TypeError, BufferError)):
+        segment.put(tensor[::2])  # its elements do not lie one after the other
+    segment.release()
+
+
+def test_arrays_of_jax_go_in_and_out(node, segments):
+    jnp = pytest.importorskip("jax.numpy", reason="jax is not installed")
+    memory = node.memory(1000, "float32")
+    np.asarray(memory)[:] = np.arange(1000)
+    array = jnp.from_dlpack(memory)
+    assert array.dtype == jnp.float32 and float(array.sum()) == 499500
+    segment = segments.allocate(4000)
+    segment.put(array * 2)
+    segment.get_into(memory)
+    assert (np.asarray(memory) == 2 * np.arange(1000)).all()
+    store = node.store("jax", memory_bytes=4 << 20)
+    store.put_from("array", array * 3)
+    # The array has no copy: it sees what the segment has put into the memory.
+    assert np.frombuffer(store["array"], np.float32)[999] == 5994
+    with pytest.raises((TypeError, BufferError)):
+        segment.get_into(jnp.zeros(1000))  # jax's arrays cannot be changed
+    segment.release()
+
+
 def test_segments_use_the_memory_in_place(node, segments):
     memory = node.memory(1 << 16, "float64")
     values = np.asarray(memory)
