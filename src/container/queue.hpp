@@ -156,6 +156,7 @@ struct QueueState final : Served {
   [[nodiscard]] std::uint32_t take_large(const std::byte* slot, std::byte* to, std::uint64_t stamp,
                                          std::uint32_t most) noexcept;
   [[nodiscard]] bool works_directly(Promise promise) const noexcept;
+  [[nodiscard]] bool waits_where_mapped(const QueueTerms& terms) noexcept;
   void handle(Rank from, const MessageHead& head, std::span<const std::byte> content) override;
   void handle_request(Rank from, const MessageHead& head, std::span<const std::byte> content);
 

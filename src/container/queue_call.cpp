@@ -25,7 +25,7 @@ Protocol<PoppedElements> QueueState::run(const std::byte* elements, std::uint32_
   if (mine.needed()) status = co_await mine.make();
   if (status == Status::ok) status = site.fault(spec.host);
   if (status == Status::ok) {
-    if (works_directly(terms.promise))
+    if (works_directly(terms.promise) || waits_where_mapped(terms))
       status = co_await work_directly(call);
     else if (!is_host() && style_of(call) == Style::message)
       status = co_await work_by_message(call);
@@ -58,10 +58,16 @@ Style QueueState::style_of(const QueueCall& call) noexcept {
                            spec.host);
 }
 
-/// The host's own calls, with the processor.
+/// Whether a call that waits looks at the queue itself. By message it would wait for the host at
+/// each look, and a host that sleeps, or that has no processor, answers late.
+bool QueueState::waits_where_mapped(const QueueTerms& terms) noexcept {
+  return terms.wait_ns > 0 && checker == nullptr && mapped(terms) != nullptr;
+}
+
+/// With the processor: the host's own calls, and calls that wait where the queue is mapped.
 Protocol<Status> QueueState::work_directly(QueueCall& call) {
-  DUNLIN_ASSERT(is_host(), "CON-A1: only the host works in its memory by itself");
   while (!call.patience.is_over()) {
+    if (const Status fault = site.fault(spec.host); fault != Status::ok) co_return fault;
     std::uint32_t count = call.wanted;
     const Status status =
         at_once(call.pushes ? call.payload : nullptr, call.payload, count, call.terms);

@@ -12,6 +12,8 @@ namespace {
 // others have the processor for a while, and only then sleeps.
 constexpr std::uint32_t kLooks = 256;
 constexpr std::uint32_t kYields = 64;
+// The polling thread that finds nothing to do releases the lock after each poll.
+constexpr std::uint32_t kSoonLooks = 48;
 
 }  // namespace
 
@@ -22,6 +24,14 @@ bool EngineLock::try_lock_for(std::uint64_t timeout_ns) noexcept {
   const bool taken = look_for_it(timeout_ns) || (timeout_ns == kForever && sleep_for_it());
   wanted_.fetch_sub(1, std::memory_order_relaxed);
   return taken;
+}
+
+bool EngineLock::try_lock_soon() noexcept {
+  for (std::uint32_t look = 0; look < kSoonLooks && !wanted(); ++look) {
+    if (try_lock()) return true;
+    threads::pause();
+  }
+  return false;
 }
 
 bool EngineLock::look_for_it(std::uint64_t timeout_ns) noexcept {

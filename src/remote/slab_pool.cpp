@@ -75,7 +75,7 @@ SlabPool::State::Home::Home(State& pool, Rank home)
       classes(pool.options.block_bytes.size()),
       words(2 * pool.words),
       protocols(pool.progress) {
-  if (!protocols.start(pool.find_room(*this)) ||
+  if (!protocols.start(pool.find_room(*this), searcher) ||
       (pool.options.makes_room && !protocols.start(pool.give_back_withdrawn(*this))))
     throw std::bad_alloc();
 }
@@ -143,9 +143,14 @@ std::optional<SlabBlock> SlabPool::allocate_class(Rank rank, std::uint32_t size_
   }
   home->full &= ~bit;
   if (home->wanted != kNoClass) return std::nullopt;  // find_room() is busy
+  // find_room() begins to search here. Where the home's memory is mapped, it ends here, too.
   home->wanted = size_class;
-  state.fabric.wake_at(state.fabric.now_ns());
-  return std::nullopt;
+  home->protocols.advance(*home->searcher);
+  if (home->wanted != kNoClass) {
+    state.fabric.wake_at(state.fabric.now_ns());
+    return std::nullopt;
+  }
+  return state.from(*home, size_class);
 }
 
 std::optional<SlabBlock> SlabPool::allocate_held(Rank rank, std::size_t bytes) noexcept {

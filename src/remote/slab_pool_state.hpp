@@ -101,6 +101,7 @@ struct SlabPool::State {
     bool is_collecting = false;        // a protocol has its CollectLock
     std::vector<std::uint64_t> words;  // linked and freed of the slab that is collected
     Runs protocols;
+    ProtocolState* searcher = nullptr;  // find_room(), which ends with `protocols`
   };
   /// While a protocol has its turn at a home, no other one collects there or forgets a slab.
   struct CollectLock {

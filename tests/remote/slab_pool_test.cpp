@@ -12,11 +12,13 @@
 #include <gtest/gtest.h>
 
 #include <dunlin/fabric/sim.hpp>
+#include <dunlin/join.hpp>
 #include <dunlin/remote.hpp>
 #include <dunlin/remote/slab_pool.hpp>
 
 #include "remote/counted_memory.hpp"
 #include "support/errors.hpp"
+#include "support/fresh_group.hpp"
 #include "support/group_member.hpp"
 
 namespace dunlin::remote {
@@ -467,6 +469,22 @@ TEST(SlabPool, GoesOnOnceThereIsMemoryForFramesAgain) {
     EXPECT_FALSE(slabs.at(2).full(1, 64)) << "the home has none, and tries again";
   }
   EXPECT_TRUE(slabs.allocate(2, 1, 64)) << "REM-17";
+}
+
+TEST(SlabPoolInMappedMemory, FindsSlabsAndFreedBlocksWithinTheCall) {
+  const auto fabric = join({.group = test::fresh_group(), .members = 1});
+  Progress progress(*fabric);
+  SlabPool pool(
+      progress,
+      {.name = "s", .slab_bytes = kSlab, .block_bytes = {64, 256, 1024}, .own_bytes = 2 * kStride});
+  const auto first = pool.allocate(0, 1024);
+  ASSERT_TRUE(first);
+  const auto second = pool.allocate(0, 1024);
+  ASSERT_TRUE(second);
+  EXPECT_NE(first, second);
+  ASSERT_TRUE(fabric->post(pool.link(*first)).all());
+  ASSERT_TRUE(fabric->post(pool.free(*first)).all());
+  EXPECT_EQ(pool.allocate(0, 1024), first) << "both slabs are held, and only this block is free";
 }
 
 }  // namespace

@@ -116,8 +116,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
       return true;
     }
     // A thread that waits for the lock, such as the polling thread, comes before those that find
-    // it.
-    if (lock_.wanted() || !lock_.try_lock()) return false;
+    // it. Where the polling thread only looks for work, the lock comes sooner than that thread
+    // finds the call in the queue, and the call does not keep that thread awake.
+    if (lock_.wanted()) return false;
+    if (!lock_.try_lock() && (!queue_.empty() || !lock_.try_lock_soon())) return false;
     const Adopted held(*this);
     if (!is_running() || !queue_.empty()) return false;
     work();

@@ -19,6 +19,8 @@ class EngineLock {
            state_.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
                                           std::memory_order_relaxed);
   }
+  /// Takes the lock if it becomes free within about the time of a poll, and no thread waits for it.
+  [[nodiscard]] bool try_lock_soon() noexcept;
   /// Waits for the lock. The thread that holds it, and those that try it, learn from wanted()
   /// that another one waits.
   void lock() noexcept { static_cast<void>(try_lock_for(kForever)); }

@@ -85,8 +85,9 @@ class SlabPool final : public Part {
   SlabPool(Progress& progress, SlabPoolOptions options);
   ~SlabPool() override;
 
-  /// Allocates a block of the smallest size that holds so many bytes. Returns none if this process
-  /// holds no free block, and fetches a slab then. If there is no slab, the pool asks the home for
+  /// Allocates a block of the smallest size that holds so many bytes. If this process holds no free
+  /// block, the pool looks for freed ones, and for a slab. Where the home's memory is not mapped,
+  /// that goes on in poll(), and this returns none. If there is no slab, the pool asks the home for
   /// room; once the home has none either, or has not answered for a second, it is full(). The
   /// block's bytes are whatever they were.
   [[nodiscard]] std::optional<SlabBlock> allocate(Rank home, std::size_t bytes) noexcept;
