@@ -52,7 +52,8 @@ if(EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/mypy)
 endif()
 
 if(DUNLIN_ALL_TESTS)
-  dunlin_python_test(bench ${python_sources}/bench/run.py --quick)
+  add_dependencies(python_tests python_calls)
+  dunlin_python_test(bench ${python_sources}/bench/run.py --quick --calls $<TARGET_FILE:python_calls>)
 
   # Wheels, as they would be published; each is a build of the library and of the command.
   foreach(kind this abi3)

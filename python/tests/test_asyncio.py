@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 import threading
 
 import numpy as np
@@ -205,3 +206,29 @@ def test_calls_of_a_closed_loop_may_end_later(node):
 
     for _ in range(20):
         asyncio.run(leave_under_way())
+
+
+def test_a_waiting_pop_asks_no_member_that_is_stopped(start, group):
+    host = start("""
+        queue = node.queue("far", capacity=16, host=node.rank)
+        tell("there")
+        sys.stdin.read()
+        """, group, founders=2)
+    with dunlin.join(group, 2, timeout=60, silence_timeout=0) as node:
+        queue = node.queue("far", capacity=16, host=1 - node.rank)
+        assert host.line() == "there"
+        queue.push(b"first")  # the queue's memory is known here, and mapped
+        assert queue.pop() == b"first"
+        host.kill(signal.SIGSTOP)
+
+        async def main():
+            for _ in range(20):
+                popped = queue.aio.pop()
+                await queue.aio.push(b"element")
+                assert await popped == b"element"
+
+        try:
+            asyncio.run(main())
+        finally:
+            host.kill(signal.SIGCONT)
+    assert host.end() == 0
