@@ -38,10 +38,6 @@ EXCEPTIONS = (
         "OFI-T1 OFI-T2 OFI-T3 OFI-T4 OFI-T5 OFI-T6 VRB-Q2 VRB-V1 VRB-V3 VRB-V4 VRB-V5",
     ),
     (
-        "It is designed, and not built yet (docs/store-placement.md).",
-        "STO-P8 STO-P9 STO-P10 STO-P11",
-    ),
-    (
         "No test is known yet that fails if it does not hold.",
         "BCH-H1 BCH-H2 BCH-H4 CON-G4 GRP-D8 GRP-V4 MC-Q4 MC-Q7"
         " MIX-B2 REM-10 SEG-5 SEG-6 STO-V2 STR-J2 TCP-C3 TCP-E1",

@@ -32,6 +32,7 @@ class GroupMembers final : public remote::Membership {
   [[nodiscard]] std::uint32_t founders() const noexcept override { return group_.founders(); }
   [[nodiscard]] std::uint32_t capacity() const noexcept override;
   [[nodiscard]] const std::string& why_stopped() const noexcept override { return why_stopped_; }
+  [[nodiscard]] bool outlives_deaths() const noexcept override { return true; }
   std::size_t poll() override;
   [[nodiscard]] Waits waits() const override { return group_.waits(); }
   /// The order of a subgroup of that name, which comes at run time: multicasts have one.

@@ -80,7 +80,7 @@ inline constexpr std::size_t kMaxAttachedTransferBytes = std::size_t{1} << 24;
 // store
 inline constexpr std::size_t kMaxStoreKeyBytes = 255;
 inline constexpr std::size_t kMaxStoreValueBytes = std::size_t{1} << 20;
-inline constexpr std::size_t kMaxStoreNameBytes = 40;     // [A-Za-z0-9._-]
+inline constexpr std::size_t kMaxStoreNameBytes = 34;     // [A-Za-z0-9._-]
 inline constexpr std::size_t kMaxTransactionWrites = 16;  // keys changed by one transaction
 inline constexpr std::size_t kMaxTransactionReads = 64;   // gets in one transaction
 inline constexpr std::size_t kMinStoreBytes = std::size_t{1} << 20;  // at a member that holds keys

@@ -13,6 +13,7 @@
 #include <dunlin/store/batch.hpp>
 #include <dunlin/store/key.hpp>
 #include <dunlin/store/operation.hpp>
+#include <dunlin/store/placement.hpp>
 #include <dunlin/store/scan.hpp>
 #include <dunlin/store/transaction.hpp>
 
@@ -33,7 +34,8 @@
 ///  STO-3  A get never returns bytes of another key, or of two versions.
 ///  STO-4  A change that was cut off by its member's death has happened as a whole, or not at all,
 ///         once the death is agreed; and no member waits for its lock any more.
-///  STO-5  A call on a key whose member has failed ends with `lost`.
+///  STO-5  A call on a key of which all members have failed ends with `lost`; in a store that
+///         evicts, the key is absent.
 ///  STO-6  A location that is cached is never trusted: the entry decides.
 ///  STO-7  Transactions over several keys, and the calls that change one, are strictly
 ///         serializable.
@@ -41,8 +43,8 @@
 ///         homes, or at none, once they have asked each other.
 ///  STO-9  A commit that its caller has given up is completed, or has not happened at all.
 ///  STO-10 An index that grows hides no key, and shows none twice.
-///  STO-M1 A home that leaves, or gives keys away, loses no key, and calls on its keys go on.
-///  STO-M9 With copies: 2, each key that moves is at two homes at any time.
+///  STO-M1 Keys that move are not lost, and calls on them go on.
+///  STO-M9 With copies: 2, each key that moves is at two members at any time.
 ///  STO-C1 With copies: 2, a change that has ended is not lost when one home dies.
 ///  STO-C2 A get that begins after a change has ended never returns an older value from a home that
 ///         the members have removed.
@@ -59,6 +61,7 @@ namespace dunlin {
 inline constexpr std::uint32_t kStoreChannel = kMaxChannels - 5;
 
 inline constexpr std::size_t kDefaultLargeBytes = SIZE_MAX;
+inline constexpr std::uint32_t kMaxStoreWeight = 1U << 20;
 
 /// How a put ends that finds no room in its home's memory.
 enum class Eviction : std::uint8_t {
@@ -75,11 +78,12 @@ struct StoreOptions {
   /// Members with ranks below this hold keys, and the others are clients only; 0: all hold keys.
   /// All members give the same number.
   std::uint32_t homes = 0;
-  /// For a member that holds no keys at first: it contributes memory, too, so that take_keys(), or
-  /// the leave() of another member, moves keys to it. May differ. Without effect with eviction.
+  /// For a member of a Group that is not one of the first holders: it contributes memory, too, and
+  /// gets its share of the keys, without being asked. May differ.
   bool contributes = false;
   /// The memory that this member contributes, if it holds keys; may differ. The part that the index
-  /// does not need holds entries.
+  /// does not need holds entries. In a Group, a member's share of the keys is in proportion to its
+  /// megabytes.
   std::size_t memory_bytes = 64 << 20;
   /// The part of memory_bytes that is reserved for entries of more than 32 KB; by default a
   /// quarter, and at most 16 MB.
@@ -88,9 +92,15 @@ struct StoreOptions {
   /// memory. With more keys, the index grows into the memory for entries, as long as the member
   /// polls.
   std::uint64_t expected_keys = 0;
+  /// Keys are placed by their slots: a power of two, up to 16,384, and many times the number of
+  /// members. All members give the same.
+  std::uint32_t slots = 4096;
   /// How many members hold each key: 1 or 2; all members give the same number. With 2, a change has
   /// ended when it is at two homes, and no key is lost by one death. Not with eviction.
   std::uint32_t copies = 1;
+  /// So many bytes of values a second, at most, this member copies to others that get keys; 0: no
+  /// limit.
+  std::uint64_t move_bytes_per_second = 0;
   /// The size of this process's location cache; 0: none. 16 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
   /// A location cache in place of the store's own, which several stores of this process share, each
@@ -158,15 +168,14 @@ class Store {
   /// Asks all remaining members how many keys they have: keys(). A member that died in the middle
   /// of an insert or erase may leave the count wrong by one.
   [[nodiscard]] StoreOperation count();
-  /// Moves all keys of this member's part to the next home, while all members use them: after that,
-  /// this member is a client, and may leave its group. The move goes on if the operation is given
-  /// up. With copies: 2, both copies move. `not_allowed`: the store evicts, or fewer other homes
-  /// would be left than a key has copies.
+  /// Moves all keys of this member's part to others, while all members use them: after that, this
+  /// member is a client, and may leave its group. The move goes on if the operation is given up.
+  /// `not_allowed`: this member holds no keys, its members are a fixed list, or fewer other holders
+  /// would be left than a key has copies. `no_room`: no other one has room.
   [[nodiscard]] StoreOperation leave();
-  /// Moves half of one home's keys to this member, which contributes memory though keys are hashed
-  /// to others, while all members use them. The move goes on if the operation is given up.
-  /// `not_allowed`: this member contributes none, or all homes have given keys.
-  [[nodiscard]] StoreOperation take_keys();
+  /// Waits until nothing moves and nothing is left to move: each member that holds keys has its
+  /// share, and each key its copies, as far as there are members and room for them.
+  [[nodiscard]] StoreOperation settle();
 
   // --- one key, by an operation of the caller's, which is given up if it is under way ------------
   void get(StoreOperation& operation, StoreKey key);
@@ -182,7 +191,7 @@ class Store {
   void update(StoreOperation& operation, StoreKey key, StoreUpdater updater);
   void expire(StoreOperation& operation, StoreKey key, std::uint64_t ttl_ns);
   void leave(StoreOperation& operation);
-  void take_keys(StoreOperation& operation);
+  void settle(StoreOperation& operation);
 
   // --- many keys: StoreBatch (several calls at once), StoreScan (all members' entries) -----------
   /// Calls `see` for the entries of this member's part, each of which was there at some moment of
@@ -196,7 +205,14 @@ class Store {
   [[nodiscard]] Fabric& fabric() const noexcept { return progress().fabric(); }
 
   // --- figures -----------------------------------------------------------------------------------
+  /// The member that owns the key's slot; kNoOwner if the slot is lost. Requires that the members
+  /// have made the map: that a call has ended, for example.
   [[nodiscard]] Rank home_of(StoreKey key) const noexcept;
+  [[nodiscard]] StorePlacement placement() const;
+  /// From now on this member's share of the keys is in proportion to this number, which is the
+  /// number of its megabytes at first; 0: it drains, and is a client after that. Up to
+  /// kMaxStoreWeight. Without effect at a member that contributes no memory, or of a fixed list.
+  void set_weight(std::uint32_t weight);
   [[nodiscard]] StoreStatistics statistics() const;
   /// What this process has counted, as `dunlin top` shows it: docs/top.md lists the names. Levels
   /// are those of the last look of poll(), which counts memory and slots piece by piece.
@@ -204,8 +220,8 @@ class Store {
   /// A sentence that names the last member whose store has other options than ours, and what
   /// differs; empty: there is none. Calls on that member's keys end with `refused`.
   [[nodiscard]] const std::string& why_refused() const noexcept;
-  /// What this member knows and does of joins, leaves and moves of keys: one line for people who
-  /// look for why such a call does not end.
+  /// What this member knows of where the keys are: one line for people who look for why a call does
+  /// not end.
   [[nodiscard]] std::string describe_moves() const;
 
   /// Changes this member's StoreOptions::limit_bytes. If the store evicts, poll() erases entries

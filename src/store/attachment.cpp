@@ -98,10 +98,6 @@ bool State::take_header(Rank rank, const std::byte* header) noexcept {
   if (home.shape.base() != base) return false;
   home.reading.headers = headers;
   home.ranks = word_in(header, kRanksAt);
-  home.opened = word_in(header, kOpenedAt);
-  const std::uint64_t leave = word_in(header, kLeaveAt);
-  learn_move(rank, word_in(header, kMovedAt), leave_word::to(leave));
-  learn_drained(rank, word_in(header, kDrainedAt));
   if (word_in(header, kClockAt) != 0) sample_clock(rank, word_in(header, kClockAt));
   return true;
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -128,9 +127,9 @@ struct CallMemory {
 
 /// The home at which a call looks at a chain.
 enum class Side : std::uint8_t {
-  owner,    // the first home of the key
-  second,   // the second home of the key, or one that becomes it
-  receiver  // a home that gets keys of chains that move
+  owner,    // of the key
+  copy,     // a backup, or a member that gets a copy
+  receiver  // of a chain that gets a copy of another one's keys
 };
 
 /// What a call sees of an entry that it has read.
@@ -151,9 +150,7 @@ struct Lookup {
   [[nodiscard]] std::span<const std::byte> key() const noexcept {
     return {result.memory->key.data(), result.memory->key_bytes};
   }
-  [[nodiscard]] bool is_candidate(std::uint64_t slot_hash) const {
-    return is_stray != nullptr ? (*is_stray)(slot_hash) : slot_hash == hash;
-  }
+  [[nodiscard]] bool is_candidate(std::uint64_t slot_hash) const { return slot_hash == hash; }
   void note_vacant(const Place& bucket, std::size_t number);
   void note_slot(const Place& bucket, std::size_t number) noexcept;
   /// How much of the entry is read next, at most that of a block.
@@ -165,14 +162,13 @@ struct Lookup {
   [[nodiscard]] CallResult ended(remote::Status status) noexcept;
 
   std::uint64_t hash = 0;
+  std::uint64_t route = 0;  // of the key's slot, as `home` was taken from it
   Side side;
   bool is_locked = false;  // no other member changes the chain
   bool is_get = false;
   bool is_change = false;    // of the chain, or may become one
   bool wants_value = false;  // also under the lock; a get always reads it
   bool is_too_long = false;  // the key
-  /// In place of the key: searches for an entry whose hash is one of these.
-  const std::function<bool(std::uint64_t hash)>* is_stray = nullptr;
   /// All vacant slots of the chain, for a transaction.
   std::vector<Place>* vacants = nullptr;
 

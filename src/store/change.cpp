@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "assert.hpp"
 #include "store/held_chain.hpp"
@@ -21,9 +23,6 @@ namespace {
 
 /// A block stays with its entry while it is at most so many times as large as it need be.
 constexpr std::size_t kMostWaste = 4;
-/// At a lock of the second home, before the change gives the one of the first home back. Only where
-/// the second home has the lower rank: those that wait for a higher one never wait in a circle.
-constexpr std::uint32_t kTriesOfCopy = 2;
 /// A change that gives way pauses so many times as long as others, so that these find both locks
 /// free.
 constexpr std::uint64_t kPausesOfGivingWay = 16;
@@ -49,9 +48,9 @@ Protocol<Status> State::lock(Lookup& at, HeldChain& chain, std::uint64_t word, P
     }
     chain.not_taken();
     if (before == word) co_return Status::already_held;
-    if (!patience.waits) co_return Status::busy;
+    if (patience.attempts_at(at.home) == 1) co_return Status::busy;
     ++counters.lock_waits;
-    if (at.home < patience.gives_way_below && rest.times >= kTriesOfCopy) co_return Status::busy;
+    if (rest.times + 1 >= patience.attempts_at(at.home)) co_return Status::busy;
     co_await rest.next(fabric);
   }
 }
@@ -96,7 +95,6 @@ Deed State::decide(Change& one, const Lookup& at, std::span<const std::byte>& va
     }
     case Kind::erase:
     case Kind::copy_erase:
-    case Kind::drop_stray:
       return erase_if(at.present);
     case Kind::evict:
       return erase_if(at.present && slot_word::location_of(at.slot.word) == one.victim);
@@ -154,7 +152,7 @@ bool State::put_in_place(const Change& one, Lookup& at, HeldChain& chain,
 
 void State::erase(const Change& one, Lookup& at, HeldChain& chain) noexcept {
   if (one.kind == Kind::reap) ++counters.expired;
-  at.result.changed = at.result.found || one.kind == Kind::drop_stray;
+  at.result.changed = at.result.found;
   at.result.version = 0;
   chain.cancel_blocks();
   chain.build_erase(at);
@@ -166,12 +164,10 @@ void State::erase(const Change& one, Lookup& at, HeldChain& chain) noexcept {
 Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) {
   for (;;) {
     at.locate(*this);
-    at.is_locked = one.lock_word != 0;
+    at.is_locked = false;
     const MappedPart* const there = mapped(at.home);
-    if (at.is_locked) {
-      chain.use_lock(at, one.lock_word, true);
-    } else if (there == nullptr || !lock_mapped(*there, at, chain)) {
-      const Status locked = co_await lock(at, chain, next_lock_word(), one.patience());
+    if (there == nullptr || !lock_mapped(*there, at, chain)) {
+      const Status locked = co_await lock(at, chain, next_lock_word(), one.how_patient());
       if (locked == Status::busy && !one.waits_for_lock()) co_return Status::ok;
       if (locked != Status::ok) co_return locked;
     }
@@ -186,9 +182,8 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
       co_return status;
     }
     if (status != Status::ok) co_return status;
-    // The one who changes the key is no longer at its first home: the change begins anew there.
-    if (at.side == Side::second && first_home_of(at.hash) != one.first) {
-      status = co_await unlock(at, chain, Status::conflict);
+    if (!is_wanted(one, at)) {
+      status = co_await unlock(at, chain, one.is_copy() ? Status::conflict : Status::changed);
       co_return status;
     }
     at.take_entry(*this);
@@ -211,21 +206,17 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
       chain.build_out_of_place(at, bytes);
     }
     if (deed == Deed::erase) erase(one, at, chain);
-    // A second home's chain has other keys, but no version in it is given twice.
+    // A chain that has copies has other keys, too, but no version in it is given twice.
     const std::uint64_t given = one.is_copy() ? one.version : 0;
     chain.build_unlock(at, deed == Deed::copy ? 0 : std::max(next, given));
-    if (has_copies() && !one.is_copy()) {
-      status = co_await replicate(deed, at, chain, next);
-      if (status != Status::ok && status != Status::lost) {
-        chain.drop_batch();
-        status = co_await unlock(at, chain, status);
-      }
-      if (status != Status::ok) co_return status;
+    if (!one.is_copy() && route::has_copies(routes.of(at.hash))) {
+      status = co_await complete_with_copies(deed, at, chain, next);
+    } else {
+      HeldChain::Commit commit(chain, at.result.round_trips);
+      status = co_await commit;
     }
-    HeldChain::Commit commit(chain, at.result.round_trips);
-    status = co_await commit;
     if (status == Status::ok && !one.is_copy() && at.result.changed) {
-      if (deed == Deed::put) cache.insert(at.hash, batch.slot.word);
+      if (deed == Deed::put) cache.insert(at.hash, chain.batch().slot.word);
       if (deed == Deed::erase) cache.erase(at.hash);
     }
     co_return status;
@@ -260,7 +251,7 @@ Protocol<Status> State::find_blocks(Lookup& at, HeldChain& chain, std::size_t by
 
 // --- changes at the owner ------------------------------------------------------------------------
 
-/// A change of one key, at its first home, and with two copies at its second one, too.
+/// A change of one key, at its owner, and at the members that have copies, or get one.
 Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std::byte> value) {
   Lookup at(*this, Side::owner, key);
   at.is_change = true;
@@ -274,7 +265,7 @@ Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std
     std::memcpy(batch.entry.data() + kEntryHeadBytes + at.key().size(), value.data(), value.size());
   Rest rest;
   for (;;) {
-    Status status = owner_of(at.hash, at.home);
+    Status status = owner_of(at);
     if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
     if (status == Status::ok) status = co_await change_chain(one, at, chain);
     if (status == Status::changed) continue;
@@ -283,10 +274,10 @@ Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std
       continue;
     }
     if (status != Status::lost) co_return at.ended(status);
-    // With one copy, whether a posted change has happened can no longer be told.
-    if (!has_copies() && chain.is_posted() && at.result.changed) co_return at.ended(status);
-    status = co_await outlive(at.hash, at.home);
-    if (status != Status::ok || chain.is_copied()) co_return at.ended(status);
+    status = co_await outlive(at);
+    if (status != Status::ok) co_return at.ended(status);
+    // STO-C1: the new owner has it already, or nobody has.
+    if (chain.is_copied_to(route::owner(routes.of(at.hash)))) co_return at.ended(status);
     chain.begin_anew();
     at.version = UINT64_MAX;
   }
@@ -297,98 +288,24 @@ StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std
   return StoreOperation(progress, change(std::move(one), key, value));
 }
 
-// --- at the second home, and at homes that get keys ----------------------------------------------
-
-/// The batch for the first home is ready, under the lock of the key's chain there. `ok`: the second
-/// home has the change, or there is none. `lost`: the first home is gone.
-Protocol<Status> State::replicate(Deed deed, Lookup& at, HeldChain& chain, std::uint64_t version) {
-  Rest rest;
-  for (;;) {
-    if (const Status why = fault(at.home); why != Status::ok) co_return why;
-    Status status = find_homes(home_of(at.hash), at.position());
-    const std::optional<Rank> second = second_home_of(at.hash);
-    const bool is_known = status != Status::busy && status != Status::under_way;
-    if (status == Status::busy) co_await rest.next(fabric);
-    if (status == Status::under_way) co_await NextPoll();
-    if (!is_known) continue;
-    // What has moved from there, its header says to those that have not been told.
-    status = second && *second != fabric.rank() ? know_index(*second) : Status::ok;
-    if (status == Status::under_way) co_await NextPoll();
-    if (status == Status::under_way || second != second_home_of(at.hash)) continue;
-    if (status == Status::refused) co_return status;  // it has other options
-    if (!second) co_return Status::ok;
-    Copy copy{.to = *second, .first = at.home, .key = at.key(), .erases = deed == Deed::erase};
-    std::uint64_t expiry_ns = at.head.expiry_ns;
-    if (deed == Deed::copy) {
-      copy.value = at.result.value;
-      copy.version = at.head.version;
-    } else {
-      const EntryHead head = head_of(chain.batch().entry.data());
-      const std::byte* const value = chain.batch().entry.data() + kEntryHeadBytes + at.key().size();
-      if (deed == Deed::put) copy.value = {value, head.value_bytes};
-      copy.version = version;
-      expiry_ns = head.expiry_ns;
-    }
-    if (!copy.erases && expiry_ns != 0)
-      copy.ttl_ns = std::max<std::uint64_t>(ttl_of(at.home, expiry_ns), 1);
-    const ChainResult copied = co_await copy_key(copy);
-    if (copied.status == Status::ok) chain.copied();
-    if (copied.status == Status::conflict) co_return Status::lost;  // the first home is gone
-    if (copied.status != Status::lost) co_return copied.status;
-    // Another member may become the second home.
-    if (!progress.is_gone(*second)) co_await rest.next(fabric);
-  }
+/// STO-P8. Under the lock of the chain: whether the map, as this process knows it now, has that
+/// member in the part in which it was chosen.
+bool State::is_wanted(const Change& one, const Lookup& at) const noexcept {
+  if (at.side == Side::owner) return routes.of(at.hash) == at.route;
+  const PlacedSlot& slot = slot_of(at.hash);
+  if (slot.owner == one.first) return slot.is_backup(at.home) || slot.incoming == at.home;
+  return slot.former == one.first && slot.has_full_copy(at.home);
 }
 
-/// Makes a key at another home what it is to be there.
-Protocol<ChainResult> State::copy_key(Copy copy) {
-  ++counters.others;
-  Lookup at(*this, Side::second, copy.key);
-  at.is_change = true;
-  at.home = copy.to;
-  HeldChain chain(*this);
-  Change one{.kind = copy.erases ? Kind::copy_erase : Kind::copy_put,
-             .value_bytes = copy.value.size(),
-             .ttl_ns = copy.ttl_ns,
-             .version = copy.version,
-             .first = copy.first,
-             .lock_word = copy.lock_word};
-  Image& entry = chain.batch().entry;
-  entry.reserve(entry_bytes(at.key().size(), copy.value.size()));
-  std::byte* const value = entry.data() + kEntryHeadBytes + at.key().size();
-  if (!copy.value.empty()) std::memcpy(value, copy.value.data(), copy.value.size());
-  Status status = Status::changed;
-  while (status == Status::changed) {
-    status = co_await find_index(at.home);
-    if (status == Status::ok) status = co_await change_chain(one, at, chain);
-  }
-  co_return ChainResult{.status = status, .changed = at.result.changed};
-}
+// --- one chain, for a member that copies keys or empties slots ----------------------------------
 
-/// The chain of a position, at a home that gets keys.
+/// The chain of a position.
 Lookup State::look_at(const ChainCall& call) {
   Lookup at(*this, Side::receiver, std::string_view());
   at.is_change = true;
   at.hash = call.position;
   at.home = call.to;
   return at;
-}
-
-/// Erases one key of a chain at a home that gets keys, if its hash is one of these; the caller
-/// holds the lock.
-Protocol<ChainResult> State::drop_stray(ChainCall call,
-                                        const std::function<bool(std::uint64_t hash)>& is_stray) {
-  ++counters.others;
-  Lookup at = look_at(call);
-  at.is_stray = &is_stray;
-  HeldChain chain(*this);
-  Change one{.kind = Kind::drop_stray, .first = call.first, .lock_word = call.lock_word};
-  Status status = Status::changed;
-  while (status == Status::changed) {
-    status = co_await find_index(at.home);
-    if (status == Status::ok) status = co_await change_chain(one, at, chain);
-  }
-  co_return ChainResult{.status = status, .changed = at.result.changed};
 }
 
 Protocol<Status> State::read_header(Lookup& at) {
@@ -398,27 +315,17 @@ Protocol<Status> State::read_header(Lookup& at) {
   co_return status == Status::ok ? take_header(at) : status;
 }
 
-/// Locks the chain that has the position by now, unless the caller holds its lock, and reads its
-/// header.
+/// Locks the chain that has the position by now, and reads its header.
 Protocol<Status> State::lock_chain(const ChainCall& call, Lookup& at, HeldChain& chain,
                                    Patience patience) {
-  Rest rest;
   for (;;) {
     Status status = co_await find_index(at.home);
     if (status != Status::ok) co_return status;
     at.locate(*this);
-    if (call.is_locked)
-      chain.use_lock(at, call.lock_word, false);
-    else
-      status = co_await lock(at, chain, call.lock_word, patience);
-    if (status == Status::already_held) {  // the home has more chains than this process knows
-      look_at_index_again(at.home);
-      co_await rest.next(fabric);
-      continue;
-    }
+    status = co_await lock(at, chain, call.lock_word, patience);
     if (status == Status::ok) status = co_await read_header(at);
     if (status != Status::changed) co_return status;
-    if (!call.is_locked) status = co_await unlock(at, chain, Status::changed);
+    status = co_await unlock(at, chain, Status::changed);
     if (status != Status::changed) co_return status;
   }
 }
@@ -439,7 +346,7 @@ Protocol<ChainResult> State::raise_version(ChainCall call) {
   ++counters.others;
   Lookup at = look_at(call);
   HeldChain chain(*this);
-  Status status = co_await lock_chain(call, at, chain, {.gives_way_below = call.first});
+  Status status = co_await lock_chain(call, at, chain, {});
   if (status != Status::ok) co_return ChainResult{.status = status};
   chain.build_unlock(at, std::max(at.version, call.version));
   HeldChain::Commit commit(chain, at.result.round_trips);
@@ -455,18 +362,15 @@ std::uint64_t State::end_of_chain(const Lookup& at) const noexcept {
 // --- for transactions ----------------------------------------------------------------------------
 
 /// Locks the chain of a key, and finds the key and vacant slots; the transaction has the lock from
-/// then on. It takes its locks in one order, so it is told when a home is gone, and no part of it
-/// goes to another home by itself. `conflict`: the key has another chain.
+/// then on. It takes its locks in one order, so no part of it goes to another member by itself, and
+/// it does not wait for a slot to open: that waits for locks. `conflict`: the key has another
+/// chain, or another owner.
 Protocol<Status> State::hold(TransactionWrite& write, std::uint64_t word, bool is_lent) {
   ++counters.holds;
   auto& [at, chain, call] = write.held.value();
-  Status status = Status::ok;
-  if (at.side == Side::owner)
-    status = co_await find_owner(at);
-  else
-    status = co_await find_index(at.home);
+  if (routes.of(at.hash) != write.route) co_return Status::conflict;
+  Status status = co_await find_index(at.home);
   if (status != Status::ok) co_return status;
-  if (at.home != write.home) co_return Status::lost;
   at.locate(*this);
   if (is_lent) {
     chain.use_lock(at, word, true);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
@@ -22,21 +21,27 @@ enum class Kind : std::uint8_t {
   compare_and_set,
   update,
   expire,
-  evict,       // erases the key, if its entry is in a given block
-  reap,        // erases the key, if it has expired
-  restore,     // makes a second copy, if the key is there
-  copy_put,    // the part of a put at the second home
-  copy_erase,  // the part of an erase at the second home
-  drop_stray   // erases a key that the chain's first home does not have
+  evict,      // erases the key, if its entry is in a given block
+  reap,       // erases the key, if it has expired
+  restore,    // makes the copy for the member that gets one, if the key is there
+  copy_put,   // the part of a put at a member that has a copy, or gets one
+  copy_erase  // likewise of an erase
 };
 
-/// How long a call waits for the lock of a chain.
+/// How often a call asks for the lock of a chain before it gives way. The pauses in between get
+/// longer: 64 attempts take some milliseconds.
 struct Patience {
-  bool waits = true;
-  /// At homes of lower ranks it waits for a moment only: others there may wait for a lock that the
-  /// caller holds.
-  Rank gives_way_below = 0;
+  static constexpr std::uint32_t kForever = UINT32_MAX;
+  std::uint32_t attempts = kForever;
+  /// At members of lower ranks: others there may wait for a lock that the caller holds. Most of
+  /// those that wait in a circle give way so.
+  Rank lower_than = 0;
+  std::uint32_t attempts_at_lower = kForever;
+  [[nodiscard]] std::uint32_t attempts_at(Rank home) const noexcept {
+    return home < lower_than ? attempts_at_lower : attempts;
+  }
 };
+inline constexpr std::uint32_t kManyAttempts = 64;
 
 /// A change that is asked for.
 struct Change {
@@ -45,20 +50,20 @@ struct Change {
   std::uint64_t ttl_ns = kNoExpiry;
   std::uint64_t version = 0;  // that is expected; or, of a copy, that the key gets
   StoreUpdater updater = nullptr;
-  Location victim = {};         // evict
-  Rank first = 0;               // of a copy: the home whose change it is
-  std::uint64_t lock_word = 0;  // of a copy: that of the caller, who holds the lock; 0: none
+  Location victim = {};    // evict
+  Rank first = 0;          // of a copy: the owner whose change it is
+  Patience patience = {};  // of a copy
 
   [[nodiscard]] bool is_copy() const noexcept {
-    return kind == Kind::copy_put || kind == Kind::copy_erase || kind == Kind::drop_stray;
+    return kind == Kind::copy_put || kind == Kind::copy_erase;
   }
   /// STO-V4: the holder of a lock may wait for a place in the queue that evictions fill, or for
   /// room.
   [[nodiscard]] bool waits_for_lock() const noexcept {
     return kind != Kind::evict && kind != Kind::reap;
   }
-  [[nodiscard]] Patience patience() const noexcept {
-    return {.waits = waits_for_lock(), .gives_way_below = is_copy() ? first : 0};
+  [[nodiscard]] Patience how_patient() const noexcept {
+    return is_copy() ? patience : Patience{.attempts = waits_for_lock() ? Patience::kForever : 1};
   }
   [[nodiscard]] bool needs_value() const noexcept {
     return kind == Kind::insert || kind == Kind::replace || kind == Kind::compare_and_set ||
@@ -67,27 +72,32 @@ struct Change {
 };
 
 /// What becomes of a key whose chain is locked.
-enum class Deed : std::uint8_t { keep, put, erase, copy };
+enum class Deed : std::uint8_t {
+  keep,
+  put,
+  erase,
+  copy,  // to the member that gets a copy
+  align  // to all members that have a copy, or get one: what they have may differ
+};
 
-/// A key as another home is to have it.
+/// A key as another member is to have it.
 struct Copy {
   Rank to = 0;
-  Rank first = 0;  // the home whose change it is
+  Rank first = 0;  // the owner whose change it is
   std::span<const std::byte> key;
   std::span<const std::byte> value = {};
   bool erases = false;
   std::uint64_t ttl_ns = kNoExpiry;
   std::uint64_t version = 0;
-  std::uint64_t lock_word = 0;  // of the caller, who holds the lock of the chain there; 0: none
+  Patience patience = {};
 };
 
-/// A chain at a home that gets keys, for the one who moves them.
+/// A chain, for a member that copies keys or empties slots.
 struct ChainCall {
   Rank to = 0;
-  Rank first = 0;              // the keys' first home
+  Rank first = 0;              // the keys' owner
   std::uint64_t position = 0;  // of the chain
   std::uint64_t lock_word = 0;
-  bool is_locked = false;  // with that word
   std::uint64_t version = 0;
 };
 
@@ -102,7 +112,8 @@ struct SeenChain {
   Rank home = 0;
   Place main;
   std::uint64_t version = 0;
-  std::uint64_t hash = 0;  // of the key
+  std::uint64_t hash = 0;   // of the key
+  std::uint64_t route = 0;  // of its slot
 };
 
 }  // namespace dunlin::store

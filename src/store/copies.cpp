@@ -1,332 +1,210 @@
-#include "store/copies.hpp"
-
 #include <algorithm>
-#include <string_view>
+#include <cstring>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include <dunlin/fabric/memory.hpp>
-
-#include "store/own_chain.hpp"
+#include "store/change.hpp"
+#include "store/held_chain.hpp"
 #include "store/state.hpp"
 
+/// The copies that a change makes at other members: at those that have a copy of the key's slot,
+/// and at one that gets a copy.
 namespace dunlin::store {
 
+using remote::NextPoll;
+using remote::Protocol;
 using remote::Status;
 
 namespace {
 
-constexpr std::uint64_t kAskAgainNs = 20'000;
-constexpr std::uint64_t kTellAgainNs = 100'000;
-/// A second home without room is tried again.
-constexpr std::uint64_t kRestoreAgainNs = 1'000'000'000;
+/// For the lock at a copy, by a change that others have already, before it is taken back there.
+constexpr std::uint32_t kMostLongWaits = 8;
 
 }  // namespace
 
-// --- after a death -------------------------------------------------------------------------------
-
-Copies::Copies(State& state) : state_(state), rescue_(state), raises_(state) {
-  members_changed();
-  bool all_are_there = true;
-  for (Rank rank = 0; rank < state_.members; ++rank)
-    all_are_there = all_are_there && state_.progress.contains(rank);
-  // All changes of the home before are made here, too, from the first one on.
-  const Rank own = state_.fabric.rank();
-  if (!all_are_there || own >= state_.members) return;
-  const Rank before = own > 0 ? own - 1 : static_cast<Rank>(state_.members - 1);
-  std::byte* const words = state_.redo.memory().data();
-  const std::uint64_t ranks = state_.progress.capacity();
-  memory::store(word_at(words + covered_at(ranks, state_.members, before)),
-                covered_word::make(0, kAllPositions));
-  memory::store(word_at(words + covered_last_at(ranks, state_.members, before)), kAllPositions);
-}
-Copies::~Copies() { state_.fabric.abandon(done_); }
-
-bool Copies::lacks_room() const noexcept {
-  const std::uint64_t word = memory::load(word_at(state_.index.memory().data() + kCompleteAt));
-  return word == (kLacksRoom | state_.progress.generation());
+/// The member that has a copy, or gets one, and is next; a member that gets one is the last. It may
+/// have become the owner since the change began. kNobody: there is no other.
+Rank State::next_copy(const Lookup& at, Deed deed, std::span<const Rank> done) const noexcept {
+  const PlacedSlot& slot = slot_of(at.hash);
+  const auto is_next = [&](Rank rank) {
+    return rank != kNobody && rank != at.home && std::ranges::find(done, rank) == done.end();
+  };
+  if (deed != Deed::copy)
+    for (const Rank rank : {slot.backups[0], slot.backups[1], slot.owner})
+      if (is_next(rank)) return rank;
+  return is_next(slot.incoming) ? slot.incoming : kNobody;
 }
 
-bool Copies::complete() const noexcept {
-  return is_complete_ && complete_in_ == state_.progress.generation();
-}
-
-void Copies::members_changed() {
-  asks_ = 0;
-  has_asked_ = has_given_ = rescues_ = tells_ = false;
-  rescue_.stop();
-  raises_.begin();
-  state_.fabric.abandon(done_);
-  done_.reset();
-  not_before_ns_ = 0;
-  number_ = 0;
-  has_looked_at_locks_ = false;
-  prepared_.clear();
-  held_.clear();
-  lacks_room_ = false;
-  has_failed_ = false;
-  is_complete_ = false;
-  for (Lane& lane : lanes_) {
-    lane.keys.clear();
-    lane.raises.clear();
+/// As the key is at the owner, under the lock: with the change that is prepared there, or as it is.
+Copy State::copy_of(Deed deed, const Lookup& at, HeldChain& chain, std::uint64_t version,
+                    Rank to) const noexcept {
+  const bool as_it_is = deed == Deed::copy || deed == Deed::align;
+  Copy copy{.to = to,
+            .first = at.home,
+            .key = at.key(),
+            .erases = deed == Deed::erase || (as_it_is && !at.result.found),
+            .version = version,
+            .patience = {.attempts = kManyAttempts, .lower_than = at.home, .attempts_at_lower = 3}};
+  std::uint64_t expiry_ns = at.head.expiry_ns;
+  if (as_it_is) {
+    copy.value = at.result.value;
+    if (at.result.found) copy.version = at.head.version;
+  } else {
+    const EntryHead head = head_of(chain.batch().entry.data());
+    const std::byte* const value = chain.batch().entry.data() + kEntryHeadBytes + at.key().size();
+    if (deed == Deed::put) copy.value = {value, head.value_bytes};
+    expiry_ns = head.expiry_ns;
   }
+  if (!copy.erases && expiry_ns != 0)
+    copy.ttl_ns = std::max<std::uint64_t>(ttl_of(at.home, expiry_ns), 1);
+  return copy;
 }
 
-std::size_t Copies::poll() {
-  const std::uint64_t generation = state_.progress.generation();
-  if (opened_ >= generation && is_complete_) return 0;
-  if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) {
-    state_.fabric.wake_at(not_before_ns_);
-    return 0;
-  }
-  not_before_ns_ = 0;
-  // Else a chain could go to homes for which nothing is made here.
-  if ((state_.departure != nullptr && state_.departure->is_amid_chain()) ||
-      (state_.shedding != nullptr && state_.shedding->is_amid_chain())) {
-    try_later(kAskAgainNs);
-    return 0;
-  }
-  return opened_ < generation ? open() : restore();
-}
-
-/// STO-C2: each member publishes the generation that it knows. One that knows of the death reads
-/// nothing any more from the home that is gone. And each passes on what only it has (STO-M12).
-std::size_t Copies::open() {
-  const std::uint64_t generation = state_.progress.generation();
-  if (!has_given_) {
-    const State::Home& own = state_.homes[state_.fabric.rank()];
-    if (own.moved_below > own.drained_below) {
-      if (!rescues_ && (!know_places() || !all_know(false))) return 0;
-      if (!rescues_) rescue_.begin();
-      rescues_ = true;
-      const Status status = rescue_.step();
-      if (status == Status::busy) try_later(kTellAgainNs);
-      if (status != Status::ok) return 0;
-      asks_ = 0;
-    }
-    memory::store(word_at(state_.index.memory().data() + kGaveAt), generation);
-    has_given_ = true;
-  }
-  if (!know_places() || !all_know(true) || !know_places()) return 0;
-  if (waits_for_prepared()) {
-    try_later(kAskAgainNs);
-    return 0;
-  }
-  opened_ = generation;
-  memory::store(word_at(state_.index.memory().data() + kOpenedAt), generation);
-  return 1;
-}
-
-/// Where the places of those that are gone have moved to.
-bool Copies::know_places() {
-  for (const std::uint64_t position : state_.bounds())
-    for (Rank rank = 0; rank < state_.members && position < kAllPositions; ++rank) {
-      const Status status = state_.find_place(rank, position);
-      if (status == Status::busy) try_later(kAskAgainNs);
-      if (status == Status::busy || status == Status::under_way) return false;
-    }
-  return true;
-}
-
-bool Copies::all_know(bool that_have_given) {
-  const std::uint64_t generation = state_.progress.generation();
-  const RegionId index = state_.index.id();
-  const auto word = [&](std::uint64_t at) { return words_.at((at - kDrainedAt) / kWordBytes); };
-  while (asks_ < state_.progress.capacity()) {
-    if (asks_ == state_.fabric.rank() || !state_.progress.contains(asks_) ||
-        !state_.fabric.connected(asks_, index)) {
-      ++asks_;
+/// The batch for the owner is ready, under the lock of the key's chain there. `ok`: all copies have
+/// the change. `lost`: the owner is gone. Else no copy has it. A member that gets a copy and has no
+/// room, or whose chain is locked for long, gets none: that is no reason for a change to fail.
+Protocol<Status> State::replicate(Deed deed, Lookup& at, HeldChain& chain, std::uint64_t version) {
+  Rest rest;
+  std::uint32_t waits = 0;
+  for (;;) {
+    if (const Status why = fault(at.home); why != Status::ok) co_return why;
+    const PlacedSlot& slot = slot_of(at.hash);
+    if (slot.owner != at.home && slot.former != at.home) co_return Status::lost;
+    const Rank to = next_copy(at, deed, chain.copies());
+    if (to == kNobody) co_return Status::ok;
+    const bool is_first = chain.copies().empty();
+    const Decision stop{.kind = Decision::Kind::stop,
+                        .slot = static_cast<std::uint16_t>(map().slot_of(at.hash)),
+                        .epoch = slot.epoch};
+    const bool is_incoming = slot.incoming == to;
+    Copy copy = copy_of(deed, at, chain, version, to);
+    if (!is_first) copy.patience = {.attempts = kManyAttempts};
+    const Status end = (co_await copy_key(copy)).status;
+    if (end == Status::ok) {
+      chain.copied(to);
       continue;
     }
-    if (!has_asked_) {
-      done_.reset();
-      has_asked_ =
-          state_.fabric
-              .post(read(asks_, index, kDrainedAt, words_.data(), sizeof words_).notify(done_))
-              .all();
-      if (!has_asked_) break;
+    // It has no copy any more, as the map says or will say; or one that others hold locked.
+    const bool goes_on =
+        end == Status::conflict || end == Status::lost ||
+        (end == Status::busy && !is_first && !is_incoming && ++waits <= kMostLongWaits);
+    if (!goes_on && (!is_incoming || (end == Status::busy && is_first) || placement == nullptr)) {
+      static_cast<void>(co_await take_back(at, chain));
+      co_return end;
     }
-    if (!done_.finished()) return false;
-    has_asked_ = false;
-    if (done_.failed() || word(kGenerationAt) < generation ||
-        (that_have_given && word(kGaveAt) < generation))
-      break;
-    // How far one has moved its keys: more do not go before all copies are made.
-    if (asks_ < state_.places) {
-      state_.learn_move(asks_, word(kMovedAt), leave_word::to(word(kLeaveAt)));
-      state_.learn_drained(asks_, word(kDrainedAt));
+    if (!goes_on) {
+      Decision decision = stop;
+      decision.flag = end == Status::busy ? 0 : 1;
+      placement->say(decision);
+      while (slot_of(at.hash).epoch == stop.epoch && fault(at.home) == Status::ok &&
+             placement->why_stopped().empty())
+        co_await rest.next(fabric);
     }
-    ++asks_;
+    co_await rest.next(fabric);
   }
-  if (asks_ >= state_.progress.capacity()) return true;
-  try_later(kAskAgainNs);
-  return false;
 }
 
-std::uint64_t Copies::lock_of(std::uint64_t number) const noexcept {
-  return memory::load(word_at(state_.own_main(number) + kLockAt));
-}
-
-/// STO-C5. The first home, which is gone, may have shown what a prepared transaction has written.
-bool Copies::waits_for_prepared() {
-  Image record;
-  if (!has_looked_at_locks_)
-    for (std::uint64_t number = 0; number < state_.main_headers(); ++number)
-      if (const std::uint64_t lock = lock_of(number);
-          lock != 0 && state_.transaction_repair.record_of(lock, record))
-        prepared_.push_back({number, lock});
-  has_looked_at_locks_ = true;
-  std::erase_if(prepared_, [&](const Held& held) { return lock_of(held.number) != held.lock; });
-  return !prepared_.empty();
-}
-
-/// Of each key that this home holds first; a change that happens meanwhile makes its own. One key
-/// of a chain after the other, and some chains at once.
-std::size_t Copies::restore() {
-  std::size_t done = 0;
-  bool all_idle = true;
-  for (Lane& lane : lanes_) {
-    if (lane.under_way) {
-      if (!lane.restoring.finished() || !lane.raising.finished()) {
-        all_idle = false;
-        continue;
-      }
-      ++done;
-      end(lane);
+/// Some copies have the change, and the owner does not get it: they get what the owner has.
+Protocol<Status> State::take_back(const Lookup& at, HeldChain& chain) {
+  if (chain.copies().empty()) co_return Status::ok;
+  Lookup now(*this, Side::owner, at.key());
+  now.is_change = now.is_locked = now.wants_value = true;
+  now.home = at.home;
+  now.locate(*this);
+  if (const Status status = co_await find(now); status != Status::ok) co_return status;
+  now.take_entry(*this);
+  Rest rest;
+  const std::vector<Rank> copies(chain.copies().begin(), chain.copies().end());
+  for (const Rank to : copies) {
+    Status status = Status::busy;
+    while (status == Status::busy) {
+      Copy copy = copy_of(Deed::align, now, chain, now.version, to);
+      copy.patience = {.attempts = kManyAttempts};
+      status = (co_await copy_key(copy)).status;
+      if (status == Status::busy) co_await rest.next(fabric);
     }
-    while (lane.keys.empty() && lane.raises.empty() && collect_next(lane)) continue;
-    if (lane.keys.empty() && lane.raises.empty()) continue;
-    all_idle = false;
-    begin_next(lane);
   }
-  if (!all_idle) {
-    state_.fabric.wake_at(state_.fabric.now_ns());
-    return done;
-  }
-  if (!held_.empty()) {
-    try_later(kAskAgainNs);
-    return done;
-  }
-  if (!has_failed_) {
-    is_complete_ = tell_second_homes();
-    complete_in_ = state_.progress.generation();
-    if (is_complete_)
-      memory::store(word_at(state_.index.memory().data() + kCompleteAt),
-                    state_.progress.generation());
-    return done;
-  }
-  if (std::exchange(lacks_room_, false))
-    memory::store(word_at(state_.index.memory().data() + kCompleteAt),
-                  kLacksRoom | state_.progress.generation());
-  has_failed_ = false;
-  number_ = 0;
-  try_later(kRestoreAgainNs);
-  return done;
+  co_return Status::ok;
 }
 
-void Copies::begin_next(Lane& lane) {
-  lane.under_way = true;
-  lane.is_raising = lane.keys.empty();
-  if (lane.is_raising) {
-    const Raise& raise = lane.raises.back();
-    lane.raising = {state_.progress, state_.raise_version({.to = raise.to,
-                                                           .first = state_.fabric.rank(),
-                                                           .position = raise.from,
-                                                           .lock_word = state_.next_lock_word(),
-                                                           .version = raise.version})};
-    return;
+/// STO-C1. From its first copy on, the change does not need its caller.
+Protocol<Status> State::complete_with_copies(Deed deed, Lookup& at, HeldChain& chain,
+                                             std::uint64_t version) {
+  const auto work = std::make_shared<CopiedChange>(CopiedChange{
+      .deed = deed, .version = version, .at = std::move(at), .chain = std::move(chain)});
+  if (!completing.start(complete(work))) work->status = Status::no_memory;
+  while (work->status == Status::under_way) co_await NextPoll();
+  at = std::move(work->at);
+  chain = std::move(work->chain);
+  co_return work->status;
+}
+
+Protocol<Status> State::complete(std::shared_ptr<CopiedChange> work) {
+  Lookup& at = work->at;
+  HeldChain& chain = work->chain;
+  Status status = co_await replicate(work->deed, at, chain, work->version);
+  if (status == Status::ok) {
+    HeldChain::Commit commit(chain, at.result.round_trips);
+    status = co_await commit;
+  } else if (status != Status::lost) {
+    chain.drop_batch();
+    status = co_await unlock(at, chain, status);
   }
-  lane.restoring = state_.begin_change({.kind = Kind::restore},
-                                       std::span<const std::byte>(lane.keys.back()), {});
-  lane.keys.pop_back();
+  work->status = status;
+  co_return Status::ok;
 }
 
-void Copies::end(Lane& lane) {
-  lane.under_way = false;
-  const Status status = lane.is_raising ? lane.raising.status() : lane.restoring.status();
-  lacks_room_ = lacks_room_ || status == Status::no_room || status == Status::full;
-  if (!lane.is_raising) {
-    if (status == Status::ok)
-      ++state_.counters.copies_restored;
-    else
-      has_failed_ = true;
-    return;
-  }
-  if (lane.raises.empty()) return;  // the members have changed meanwhile
-  Raise& raise = lane.raises.back();
-  if (status == Status::ok) raise.from = lane.raising.result().below;
-  // A lock there that has the lower rank is tried again.
-  if (status != Status::ok && status != Status::busy) has_failed_ = true;
-  if (raise.from >= raise.below || has_failed_) lane.raises.pop_back();
-}
-
-void Copies::try_later(std::uint64_t ns) noexcept {
-  not_before_ns_ = state_.fabric.now_ns() + ns;
-  state_.fabric.wake_at(not_before_ns_);
-}
-
-/// They have a copy of all keys of which this home is the first one: they may take over.
-bool Copies::tell_second_homes() {
-  if (!tells_) {
-    raises_.begin();
-    for (const KeyGroup& group : state_.groups_served({})) {
-      if (!group.now.second) continue;
-      const Rank second = *group.now.second;
-      if (state_.know_index(second) != Status::ok) {  // one that is not there yet
-        try_later(kTellAgainNs);
-        return false;
-      }
-      state_.claim(raises_, second, group.home, group.from, group.below);
+/// Of a key of a slot that this member owns, or owned: the copies get what is here, or what is not.
+Protocol<Status> State::align_key(std::span<const std::byte> key) {
+  Rest rest;
+  Status status = Status::busy;
+  while (status == Status::busy || status == Status::changed) {
+    Lookup at(*this, Side::owner, key);
+    HeldChain chain(*this);
+    at.is_change = at.wants_value = true;
+    at.home = fabric.rank();
+    const PlacedSlot& slot = slot_of(at.hash);
+    if (slot.owner != at.home && slot.former != at.home) co_return Status::ok;
+    at.locate(*this);
+    status = co_await lock(at, chain, next_lock_word(), {});
+    if (status == Status::ok) status = co_await find(at);
+    if (status == Status::ok) {
+      at.take_entry(*this);
+      chain.build_unlock(at, 0);
+      status = co_await complete_with_copies(Deed::align, at, chain, at.version);
+    } else if (at.is_locked) {
+      status = co_await unlock(at, chain, status);
     }
-    tells_ = true;
+    if (status == Status::busy) co_await rest.next(fabric);
   }
-  const Status status = raises_.step();
-  if (status == Status::busy) {
-    tells_ = false;
-    try_later(kTellAgainNs);
-  }
-  return status == Status::ok;
+  co_return status;
 }
 
-/// STO-C4. What holds a chain now may have begun when the second home was another one. Returns
-/// whether there was a chain to look at.
-bool Copies::collect_next(Lane& lane) {
-  if (number_ == 0) groups_ = state_.groups_served({});
-  if (number_ < state_.main_headers()) {
-    const std::uint64_t number = number_++, lock = lock_of(number);
-    if (lock != 0)
-      held_.push_back({number, lock});
-    else
-      collect(lane, number);
-    return true;
+/// Makes a key at another member what it is to be there.
+Protocol<ChainResult> State::copy_key(Copy copy) {
+  ++counters.others;
+  Lookup at(*this, Side::copy, copy.key);
+  at.is_change = true;
+  at.home = copy.to;
+  HeldChain chain(*this);
+  Change one{.kind = copy.erases ? Kind::copy_erase : Kind::copy_put,
+             .value_bytes = copy.value.size(),
+             .ttl_ns = copy.ttl_ns,
+             .version = copy.version,
+             .first = copy.first,
+             .patience = copy.patience};
+  Image& entry = chain.batch().entry;
+  entry.reserve(entry_bytes(at.key().size(), copy.value.size()));
+  std::byte* const value = entry.data() + kEntryHeadBytes + at.key().size();
+  if (!copy.value.empty()) std::memcpy(value, copy.value.data(), copy.value.size());
+  Status status = Status::changed;
+  while (status == Status::changed) {
+    status = co_await find_index(at.home);
+    if (status == Status::ok) status = co_await change_chain(one, at, chain);
   }
-  const auto done = std::ranges::find_if(
-      held_, [&](const Held& held) { return lock_of(held.number) != held.lock; });
-  if (done == held_.end()) return false;
-  const std::uint64_t number = done->number;
-  held_.erase(done);
-  collect(lane, number);
-  return true;
-}
-
-void Copies::collect(Lane& lane, std::uint64_t number) {
-  std::byte* const main = state_.own_main(number);
-  for (const std::byte* const bucket : OwnChain(state_, main))
-    state_.see_bucket(main, bucket, [&](const StoreEntry& entry) {
-      const std::uint64_t hash = hash_of(entry.key);
-      if (state_.first_home_of(hash) == state_.fabric.rank() && state_.second_home_of(hash))
-        lane.keys.emplace_back(entry.key.begin(), entry.key.end());
-    });
-  const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
-  const std::uint64_t from = shape.begin_of(number);
-  const std::uint64_t below = shape.end_of(from, shape.depth_of(from));
-  const std::uint64_t version = memory::load(word_at(main + kVersionAt));
-  if (version == 0) return;
-  for (const KeyGroup& group : groups_)
-    if (group.now.second && group.from < below && group.below > from &&
-        std::ranges::none_of(lane.raises,
-                             [&](const Raise& one) { return one.to == *group.now.second; }))
-      lane.raises.push_back(
-          {.to = *group.now.second, .from = from, .below = below, .version = version});
+  co_return ChainResult{.status = status, .changed = at.result.changed};
 }
 
 }  // namespace dunlin::store

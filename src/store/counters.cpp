@@ -42,7 +42,6 @@ SharedCounter& State::counter_of(Kind kind) noexcept {
     case Kind::restore:
     case Kind::copy_put:
     case Kind::copy_erase:
-    case Kind::drop_stray:
       break;
   }
   return counters.others;

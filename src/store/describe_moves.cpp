@@ -4,31 +4,68 @@
 
 #include "store/state.hpp"
 
-/// What a member's part of joins, leaves and moves waits for, as text for people.
+/// What a member knows of the slot map, as text for people.
 namespace dunlin::store {
 
+StorePlacement State::summarize_map() const {
+  const MapSummary now = summarize(map());
+  StorePlacement all{.version = map().version(),
+                     .slots = now.slots,
+                     .lost = now.lost,
+                     .lacking = now.lacking,
+                     .members = {}};
+  for (const Holder& one : map().members()) {
+    StorePlacement::Member& member = all.members.emplace_back(
+        StorePlacement::Member{.rank = one.rank, .weight = one.weight, .takes = one.takes});
+    for (std::uint32_t number = 0; number < map().slots(); ++number) {
+      const PlacedSlot& slot = map().slot(number);
+      if (slot.owner == one.rank)
+        ++member.owned;
+      else if (slot.is_backup(one.rank))
+        ++member.copies;
+      else if (slot.has_part(one.rank))
+        ++member.partial;
+    }
+  }
+  for (std::uint32_t number = 0; number < map().slots(); ++number) {
+    const PlacedSlot& slot = map().slot(number);
+    const bool rests = slot.settled && slot.incoming == kNobody && slot.emptying.front() == kNobody;
+    all.moving += rests ? 0 : 1;
+  }
+  return all;
+}
+
 std::string State::describe_moves() const {
-  const auto word = [&](std::uint64_t at) {
-    return memory::load(*reinterpret_cast<const std::uint64_t*>(index.memory().data() + at));
-  };
   const auto number = [](std::uint64_t value) { return std::to_string(value); };
   std::string text = "member " + number(fabric.rank()) + " in generation " +
                      number(progress.generation()) + ", of members";
   for (Rank rank = 0; rank < progress.capacity(); ++rank)
     if (progress.contains(rank)) text += " " + number(rank);
   if (progress.stopped()) text += "; stopped: " + progress.why_stopped();
-  if (departure != nullptr)
-    text += "; leaves or gives: " + std::string(departure->describe()) + ", to member " +
-            number(leave_word::to(word(kLeaveAt))) + ", below " + number(word(kMovedAt));
-  if (const std::uint64_t asked = word(kAskAt); asked != 0)
-    text += "; asked by member " + number(ask_word::by(asked)) +
-            (ask_word::is_answered(asked) ? ", answered" : "");
-  if (arrival != nullptr) text += "; takes: " + std::string(arrival->describe());
-  if (shedding != nullptr) text += "; sheds: " + std::string(shedding->describe());
-  if (copies != nullptr)
-    text += "; second copies: of generation " + number(copies->opened()) +
-            (copies->complete() ? ", complete" : ", not complete");
-  if (word(kToldAt) != 0) text += "; is told of a move";
+  if (placement != nullptr && !placement->why_stopped().empty())
+    text += "; has no part in the map any more: " + placement->why_stopped();
+  if (placement != nullptr && !placement->ready()) text += "; has no map yet";
+  if (!map().created()) {
+    text += "; the map has not been made; those that have the store:";
+    for (const Holder& one : map().members())
+      text += " " + number(one.rank) + " of weight " + number(one.weight) +
+              (one.heard == 0 ? ", which has not said it," : ",");
+    return text + " at version " + number(map().version());
+  }
+  const MapSummary now = summarize(map());
+  text += "; map " + number(map().version()) + " of " + number(now.slots) +
+          " slots: " + number(now.lost) + " lost, " + number(now.lacking) + " lack copies, " +
+          number(now.moving) + " move, " + number(now.opening) + " open, " + number(now.emptying) +
+          " are emptied";
+  for (const StorePlacement::Member& one : summarize_map().members)
+    text += "; member " + number(one.rank) + " of weight " + number(one.weight) + " owns " +
+            number(one.owned) + ", has copies of " + number(one.copies) + ", and a part of " +
+            number(one.partial) + (one.takes ? "" : ", and takes no more");
+  if (mover != nullptr) text += "; here: " + mover->describe();
+  std::uint64_t locked = 0;
+  for (std::uint64_t i = 0; i < main_headers(); ++i)
+    locked += memory::load(word_at(own_main(i) + kLockAt)) == 0 ? 0 : 1;
+  text += ", " + number(locked) + " chains locked";
   for (Rank rank = 0; rank < places; ++rank) {
     const Home& home = homes[rank];
     if (rank == fabric.rank() || progress.is_gone(rank)) continue;
@@ -37,33 +74,8 @@ std::string State::describe_moves() const {
               (home.withdrawn ? "has ended"
                : home.refused ? "is refused"
                               : "is not connected");
-    if (home.moved_below != 0)
-      text += "; keys of member " + number(rank) + " below " + number(home.moved_below) +
-              " are at member " + number(home.moved_to);
   }
   return text;
-}
-
-std::string_view Departure::describe() const noexcept {
-  static constexpr std::array<std::string_view, 18> kStages{
-      "claim", "turn",  "ready", "readied", "move",    "raise", "release",  "gone",  "tell",
-      "ask",   "asked", "await", "awaited", "drained", "sweep", "sweeping", "swept", "ended"};
-  static_assert(static_cast<std::size_t>(Stage::ended) == 17);
-  return kStages.at(static_cast<std::size_t>(stage_));
-}
-
-std::string_view Arrival::describe() const noexcept {
-  static constexpr std::array<std::string_view, 9> kStages{
-      "look", "looked", "ask", "asked", "wait", "waited", "thank", "thanked", "ended"};
-  static_assert(static_cast<std::size_t>(Stage::ended) == 8);
-  return kStages.at(static_cast<std::size_t>(stage_));
-}
-
-std::string_view Shedding::describe() const noexcept {
-  static constexpr std::array<std::string_view, 7> kStages{"idle", "look",  "ready",  "wait",
-                                                           "move", "raise", "release"};
-  static_assert(static_cast<std::size_t>(Stage::release) == 6);
-  return kStages.at(static_cast<std::size_t>(stage_));
 }
 
 }  // namespace dunlin::store

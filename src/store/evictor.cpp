@@ -281,6 +281,8 @@ bool Evictor::evict(std::uint32_t slab, std::uint32_t size_class, std::size_t nu
       entry_bytes(head) > pool_.bytes_of(size_class))
     return false;
   memory::fetch(head_.data(), entry, bytes);
+  // What it does not own, it gets, or is about to empty.
+  if (!state_.is_owner(hash_of({head_.data() + kEntryHeadBytes, head.key_bytes}))) return false;
   Eviction& eviction = *idle();
   eviction.slab = slab;
   eviction.block_bytes = pool_.bytes_of(size_class);

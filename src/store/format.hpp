@@ -14,173 +14,20 @@ namespace dunlin::store {
 
 // --- the index: a header, the first main headers, and then the directory of the later ones -------
 
-inline constexpr std::uint64_t kMagic = 0x37726f7453'6e6c44;  // "DlnStor7"
+inline constexpr std::uint64_t kMagic = 0x38726f7453'6e6c44;  // "DlnStor8"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers there are now
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
 inline constexpr std::uint64_t kBaseAt = 24;        // how many main headers follow this header
 inline constexpr std::uint64_t kKeysAt = 64;        // keys, changed by fetch_add
 inline constexpr std::uint64_t kValueBytesAt = 72;  // likewise
-/// What a member that takes keys asks of this home: an ask_word.
-inline constexpr std::uint64_t kAskAt = 80;
-/// With two copies, of a home: the member whose second copies are to be made elsewhere, a
-/// shed_word; and this home's answer.
-inline constexpr std::uint64_t kShedAt = 88;
-inline constexpr std::uint64_t kShedDoneAt = 96;
-/// With two copies, of a home that moves keys: the first position of which it may still hold second
-/// copies for others.
-inline constexpr std::uint64_t kDrainedAt = 104;
-/// With two copies: the generation of the members in which this home has made all second copies.
-/// Or kLacksRoom and that generation: a home has no room for them.
-inline constexpr std::uint64_t kCompleteAt = 112;
-inline constexpr std::uint64_t kLacksRoom = std::uint64_t{1} << 63;
-/// With two copies, of each member: the generation of the members in which it has passed on what
-/// only it had of a home that has died.
-inline constexpr std::uint64_t kGaveAt = 120;
+/// Of each member: up to which version of the slot map it acts on, plus 1.
+inline constexpr std::uint64_t kMapAt = 80;
 inline constexpr std::uint64_t kClockAt = 128;  // the home's clock, as it was a moment ago
 inline constexpr std::uint64_t kGenerationAt =
     136;  // of the members that the home has been told of
 /// Of a store with eviction: where the hands of its pools are, sweep << 32 | slab.
 inline constexpr std::uint64_t kHandsAt = 144;
-/// With copies: 2, the generation of the members in which this home holds keys of those that are
-/// gone.
-inline constexpr std::uint64_t kOpenedAt = 160;
-/// Whether this home leaves, or has left: a leave_word.
-inline constexpr std::uint64_t kLeaveAt = 168;
-/// Of each member: the home that it is told of, a told_word; the member sets it to 0 when it knows.
-inline constexpr std::uint64_t kToldAt = 176;
-/// Of a home: its keys of lower positions have moved, to the home in its leave_word.
-inline constexpr std::uint64_t kMovedAt = 184;
-
-/// Positions are below this.
-inline constexpr std::uint64_t kAllPositions = std::uint64_t{1} << 32;
-/// A home gives keys of lower positions than this to a member that takes keys, and keeps the rest.
-inline constexpr std::uint64_t kGivenPositions = kAllPositions / 2;
-
-/// The member that asks a home for keys, and from bit 16 on the home's answer: 0 none yet, or 1 and
-/// a Status.
-namespace ask_word {
-[[nodiscard]] constexpr std::uint64_t make(Rank by) noexcept { return std::uint64_t{by} + 1; }
-[[nodiscard]] constexpr std::uint64_t answered(std::uint64_t word, std::uint8_t status) noexcept {
-  return (word & 0xffff) | (std::uint64_t{status} + 1) << 16;
-}
-[[nodiscard]] constexpr Rank by(std::uint64_t word) noexcept {
-  return static_cast<Rank>((word & 0xffff) - 1);
-}
-[[nodiscard]] constexpr bool is_answered(std::uint64_t word) noexcept { return word >> 16 != 0; }
-[[nodiscard]] constexpr std::uint8_t status(std::uint64_t word) noexcept {
-  return static_cast<std::uint8_t>((word >> 16) - 1);
-}
-}  // namespace ask_word
-
-/// A home's own leave: bit 0 it moves keys, bit 1 all have moved; from bit 8 on, the home to which.
-namespace leave_word {
-inline constexpr std::uint64_t kMoves = 1;
-inline constexpr std::uint64_t kHasLeft = 2;
-[[nodiscard]] constexpr std::uint64_t make(std::uint64_t state, Rank to) noexcept {
-  return std::uint64_t{to} << 8 | state;
-}
-[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
-  return static_cast<Rank>(word >> 8);
-}
-}  // namespace leave_word
-namespace told_word {
-/// The home has no second copies of these positions any more.
-inline constexpr std::uint64_t kDrained = 1 << 15;
-[[nodiscard]] constexpr std::uint64_t make(Rank left, std::uint64_t below, Rank to) noexcept {
-  return (below - 1) << 32 | std::uint64_t{to} << 16 | (left + 1);
-}
-[[nodiscard]] constexpr std::uint64_t below(std::uint64_t word) noexcept {
-  return (word >> 32) + 1;
-}
-[[nodiscard]] constexpr bool is_drained(std::uint64_t word) noexcept {
-  return (word & kDrained) != 0;
-}
-[[nodiscard]] constexpr Rank left(std::uint64_t word) noexcept {
-  return static_cast<Rank>((word & (kDrained - 1)) - 1);
-}
-[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
-  return static_cast<Rank>(word >> 16 & 0xffff);
-}
-static_assert(make(0, kGivenPositions, 3) == 0x7fffffff00030001, "docs/formats/store.md");
-}  // namespace told_word
-
-/// Positions, from one up to a last one; 0: none.
-namespace covered_word {
-[[nodiscard]] constexpr std::uint64_t make(std::uint64_t from, std::uint64_t below) noexcept {
-  return (below - 1) << 32 | from;
-}
-[[nodiscard]] constexpr std::uint64_t from(std::uint64_t word) noexcept {
-  return word & UINT32_MAX;
-}
-[[nodiscard]] constexpr std::uint64_t below(std::uint64_t word) noexcept {
-  return word == 0 ? 0 : (word >> 32) + 1;
-}
-[[nodiscard]] constexpr bool has(std::uint64_t word, std::uint64_t position) noexcept {
-  return position >= from(word) && position < below(word);
-}
-static_assert(make(16, kGivenPositions) == 0x7fffffff00000010, "docs/formats/store.md");
-}  // namespace covered_word
-
-/// In place of its depth, a chain whose keys are at another home says which, and what its depth
-/// was.
-namespace departed_depth {
-[[nodiscard]] constexpr std::uint64_t make(Rank to, std::uint64_t depth) noexcept {
-  return std::uint64_t{1} << 63 | std::uint64_t{to} << 32 | depth;
-}
-/// With two copies: nothing is second there any more, either.
-inline constexpr std::uint64_t kSwept = std::uint64_t{1} << 61;
-[[nodiscard]] constexpr bool is_swept(std::uint64_t word) noexcept { return (word & kSwept) != 0; }
-[[nodiscard]] constexpr bool is(std::uint64_t word) noexcept { return word >> 63 != 0; }
-[[nodiscard]] constexpr Rank to(std::uint64_t word) noexcept {
-  return static_cast<Rank>(word >> 32 & 0xffff);
-}
-[[nodiscard]] constexpr std::uint64_t depth(std::uint64_t word) noexcept {
-  return word & UINT32_MAX;
-}
-}  // namespace departed_depth
-
-/// A home's request that another one make its second copies elsewhere, and the answer.
-namespace shed_word {
-/// In an answer, for a generation: a home had no room for them.
-inline constexpr std::uint64_t kHasNoRoom = UINT32_MAX;
-inline constexpr std::uint64_t kHasNoHome = UINT32_MAX - 1;  // there is no other one left
-[[nodiscard]] constexpr std::uint64_t make(Rank mover, std::uint64_t round) noexcept {
-  return (round & 0xffff) << 16 | (mover + 1);
-}
-[[nodiscard]] constexpr Rank mover(std::uint64_t word) noexcept {
-  return static_cast<Rank>((word & 0xffff) - 1);
-}
-[[nodiscard]] constexpr std::uint64_t answered(std::uint64_t word,
-                                               std::uint64_t generation) noexcept {
-  return (word & UINT32_MAX) | generation << 32;
-}
-[[nodiscard]] constexpr bool is_answer_to(std::uint64_t answer, std::uint64_t word) noexcept {
-  return (answer & UINT32_MAX) == (word & UINT32_MAX);
-}
-[[nodiscard]] constexpr std::uint64_t generation(std::uint64_t answer) noexcept {
-  return answer >> 32;
-}
-static_assert(answered(make(1, 3), 5) == 0x0000000500030002, "docs/formats/store.md");
-}  // namespace shed_word
-
-/// Likewise with its depth: a chain whose second copies are not made at that member any more, for
-/// positions below one.
-namespace shed_depth {
-[[nodiscard]] constexpr std::uint64_t make(Rank mover, std::uint64_t below,
-                                           std::uint64_t depth) noexcept {
-  return std::uint64_t{1} << 62 | (below - 1) << 24 | std::uint64_t{mover} << 8 | depth;
-}
-[[nodiscard]] constexpr bool is(std::uint64_t word) noexcept { return word >> 62 == 1; }
-[[nodiscard]] constexpr Rank mover(std::uint64_t word) noexcept {
-  return static_cast<Rank>(word >> 8 & 0xffff);
-}
-[[nodiscard]] constexpr std::uint64_t below(std::uint64_t word) noexcept {
-  return (word >> 24 & UINT32_MAX) + 1;
-}
-[[nodiscard]] constexpr std::uint64_t depth(std::uint64_t word) noexcept { return word & 0xff; }
-static_assert(make(2, kAllPositions, 5) == 0x40ffffffff000205, "docs/formats/store.md");
-}  // namespace shed_depth
 
 inline constexpr std::size_t kSlots = 8;  // the associativity
 inline constexpr std::size_t kSlotBytes = 16;
@@ -381,8 +228,8 @@ inline constexpr std::size_t kMostInPlace = kRedoBytes - sizeof(RedoHead);
 
 enum class TransactionState : std::uint8_t { none, prepared, committed };
 
-/// With two copies, a key has two.
-inline constexpr std::size_t kMaxTransactionHomes = 2 * kMaxTransactionWrites;
+/// A key has an owner, a backup, and a member that gets a copy.
+inline constexpr std::size_t kMaxTransactionHomes = 3 * kMaxTransactionWrites;
 
 struct TransactionHead {
   std::uint64_t state = 0;     // serial << 2 | state; written after all the rest
@@ -391,7 +238,6 @@ struct TransactionHead {
   std::uint32_t items = 0;
   std::uint32_t homes = 0;
   std::array<std::uint16_t, kMaxTransactionHomes> ranks{};  // of the homes
-  std::array<std::uint64_t, 4> reserved{};
 };
 /// A slot, or a link, that is to change.
 struct TransactionItem {
@@ -424,26 +270,6 @@ inline constexpr std::size_t kRecordBytesOfRank =
 }
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
-}
-/// Behind the records of all ranks, a word for each home: the first position of which this member
-/// has not got the keys that the home has given.
-[[nodiscard]] constexpr std::uint64_t gained_at(std::uint64_t ranks, Rank home) noexcept {
-  return ranks * kRecordBytesOfRank + std::uint64_t{home} * kWordBytes;
-}
-/// With two copies, three more for each. This member has all keys of that home, as their second
-/// home, of an interval of positions (a covered_word), and of the last positions, so many; and of
-/// the first ones, so many, what it has may be old.
-[[nodiscard]] constexpr std::uint64_t covered_at(std::uint64_t ranks, std::uint32_t homes,
-                                                 Rank home) noexcept {
-  return gained_at(ranks, static_cast<Rank>(homes + home));
-}
-[[nodiscard]] constexpr std::uint64_t covered_last_at(std::uint64_t ranks, std::uint32_t homes,
-                                                      Rank home) noexcept {
-  return gained_at(ranks, static_cast<Rank>(2 * homes + home));
-}
-[[nodiscard]] constexpr std::uint64_t stale_at(std::uint64_t ranks, std::uint32_t homes,
-                                               Rank home) noexcept {
-  return gained_at(ranks, static_cast<Rank>(3 * homes + home));
 }
 static_assert(kTransactionBytes == 896 && kRecordBytesOfRank == 11776 &&
                   transaction_at(2, 1) == 32640 &&

@@ -68,8 +68,9 @@ Protocol<Status> State::check_absence(Lookup& at) {
   const Status status = co_await reading;
   if (status != Status::ok) co_return status;
   at.depth = at.memory().depth;
-  if (shed_depth::is(at.depth)) at.depth = shed_depth::depth(at.depth);
-  co_return has_left(at) ? follow(at) : Status::ok;
+  if (has_left(at)) co_return follow(at);
+  // A member that is not asked any more empties the slot (STO-P8).
+  co_return routes.of(at.hash) == at.route ? Status::ok : Status::changed;
 }
 
 /// The cached location was stale, or the entry is being written.
@@ -104,7 +105,7 @@ Protocol<Status> State::retry(Lookup& at, Status status, Rest& rest) {
     if (at.tries >= kTriesAtOnce) co_await rest.next(fabric);
     co_return Status::changed;
   }
-  if (status == Status::lost) status = co_await outlive(at.hash, at.home);
+  if (status == Status::lost) status = co_await outlive(at);
   if (status != Status::ok) co_return status;
   at.tries = 0;
   at.version = UINT64_MAX;
@@ -115,7 +116,7 @@ Protocol<CallResult> State::get(Lookup at) {
   if (at.is_too_long) co_return at.ended(Status::too_long);
   Rest rest;
   for (;;) {
-    Status status = owner_of(at.hash, at.home);
+    Status status = owner_of(at);
     if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
     if (status == Status::ok) {
       at.locate(*this);
@@ -151,8 +152,16 @@ Protocol<CallResult> State::read_chain(StoreKey key, SeenChain& seen) {
       status = co_await find(at);
     }
     if (status == Status::ok && !at.present && former != at.version) status = Status::busy;
+    if (status == Status::ok && routes.of(at.hash) != at.route) {
+      at.version = UINT64_MAX;
+      status = Status::changed;
+    }
     if (status == Status::ok) {
-      seen = {.home = at.home, .main = at.main, .version = at.version, .hash = at.hash};
+      seen = {.home = at.home,
+              .main = at.main,
+              .version = at.version,
+              .hash = at.hash,
+              .route = at.route};
       co_return got(at);
     }
     if (status != Status::changed) status = co_await retry(at, status, rest);
@@ -162,12 +171,12 @@ Protocol<CallResult> State::read_chain(StoreKey key, SeenChain& seen) {
 
 /// Asks for what it will look at, and begins when the others of the batch have done the same.
 Protocol<CallResult> State::get_of_batch(Lookup at) {
-  const IndexShape& shape = homes[first_home_of(at.hash)].shape;
+  const std::uint64_t word = routes.of(at.hash);
   if (options.cache_bytes > 0) {
     cache.prefetch(at.hash);
-  } else if (shape.headers() != 0) {
-    const Rank home = first_home_of(at.hash);
-    const Place main = main_header(home, shape.number_of(at.position()));
+  } else if (const Rank home = route::owner(word);
+             route::is_open(word) && homes[home].shape.headers() != 0) {
+    const Place main = main_header(home, homes[home].shape.number_of(at.position()));
     fabric.prefetch(home, region_of(main), main.offset, sizeof(MainHeader));
   }
   fabric.wake_at(0);
@@ -190,7 +199,7 @@ StoreOperation State::begin_get(StoreKey key) {
   at.is_get = at.wants_value = true;
   const bool may_begin = !at.is_too_long && !progress.was_stopped();
   const MappedPart* const there =
-      may_begin && owner_of(at.hash, at.home) == Status::ok ? mapped(at.home) : nullptr;
+      may_begin && owner_of(at) == Status::ok ? mapped(at.home) : nullptr;
   if (there != nullptr && get_mapped(*there, at) == Status::ok)
     return StoreOperation(progress, got(at));
   return StoreOperation(progress, get(std::move(at)));
@@ -223,7 +232,6 @@ Status State::get_mapped(const MappedPart& there, Lookup& at) noexcept {
   const std::span<std::byte> part = place.in_slabs ? there.small : there.index;
   ++at.result.round_trips;
   at.depth = memory::load(word_at(part.data() + place.offset));  // STO-10, see check_absence()
-  if (shed_depth::is(at.depth)) at.depth = shed_depth::depth(at.depth);
   return has_left(at) ? follow(at) : Status::ok;
 }
 

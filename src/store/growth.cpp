@@ -35,12 +35,8 @@ std::int64_t Growth::keys() const noexcept {
 
 void Growth::set_most_keys() noexcept {
   const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
-  const double share = state_.own_share();
-  const auto part = [&](std::uint64_t headers, std::uint64_t percent) {
-    return static_cast<std::uint64_t>(share * static_cast<double>(headers * kSlots * percent));
-  };
-  const std::uint64_t at_first = part(shape.base(), kOccupancyPercent);
-  const std::uint64_t grown = part(shape.headers(), kGrownOccupancyPercent);
+  const std::uint64_t at_first = shape.base() * kSlots * kOccupancyPercent;
+  const std::uint64_t grown = shape.headers() * kSlots * kGrownOccupancyPercent;
   most_keys_ =
       shape.can_grow() ? static_cast<std::int64_t>(std::max(at_first, grown) / 100) : INT64_MAX;
 }
@@ -49,7 +45,6 @@ std::size_t Growth::grow() {
   std::size_t splits = 0;
   while (splits < kSplitsAtOnce) {
     if (stage_ == Stage::idle) {
-      if (state_.departure != nullptr && state_.departure->keeps_shape()) return splits;
       if (keys() <= most_keys_) return splits;
       if (not_before_ns_ != 0 && state_.fabric.now_ns() < not_before_ns_) break;
       not_before_ns_ = 0;
@@ -192,16 +187,10 @@ void Growth::split() {
     memory::store(word_at(slot), slots_[i].hash);
     memory::store(word_at(slot + kWordBytes), slots_[i].word);
   }
-  // A chain whose keys are at another home, or whose second copies are: both parts say so.
-  const std::uint64_t before = memory::load(word_at(main + kDepthAt));
-  std::uint64_t split_depth = depth + 1;
-  if (departed_depth::is(before)) split_depth = (before & ~std::uint64_t{UINT32_MAX}) | (depth + 1);
-  if (shed_depth::is(before))
-    split_depth = shed_depth::make(shed_depth::mover(before), shed_depth::below(before), depth + 1);
-  memory::store(word_at(upper + kDepthAt), split_depth);
+  memory::store(word_at(upper + kDepthAt), depth + 1);
   memory::store(word_at(upper + kVersionAt), version + 1);
   memory::store(word_at(state_.index.memory().data() + kMainHeadersAt), number + 1);
-  memory::store(word_at(main + kDepthAt), split_depth);
+  memory::store(word_at(main + kDepthAt), depth + 1);
   for (std::byte* const slot : moving_) {
     memory::store(word_at(slot + kWordBytes), 0);
     memory::store(word_at(slot), 0);

@@ -26,11 +26,6 @@ class Growth {
   /// Splits some chains if the index has too many keys; returns how many.
   std::size_t poll() { return stage_ == Stage::idle && keys() <= most_keys_ ? 0 : grow(); }
 
-  /// This home may have given keys away, or got some, and lays its index out for what it has.
-  void look_at_share() noexcept { set_most_keys(); }
-  /// Whether it holds no lock, and asks for none.
-  [[nodiscard]] bool is_idle() const noexcept { return stage_ == Stage::idle; }
-
  private:
   enum class Stage : std::uint8_t { idle, lock, locked };
 

@@ -39,6 +39,23 @@ Operation HeldChain::take(const Lookup& at, std::uint64_t word, std::uint64_t& b
   return compare_swap(home_, state_.region_of(main_), main_.offset + kLockAt, 0, word, &before);
 }
 
+void HeldChain::take_over(HeldChain& other) noexcept {
+  home_ = other.home_;
+  main_ = other.main_;
+  word_ = other.word_;
+  lock_ = std::exchange(other.lock_, Lock::none);
+  must_complete_ = std::exchange(other.must_complete_, false);
+  copied_to_ = other.copied_to_;
+  copies_ = std::exchange(other.copies_, 0);
+  entry_is_large_ = other.entry_is_large_;
+  entry_block_ = std::exchange(other.entry_block_, std::nullopt);
+  bucket_block_ = std::exchange(other.bucket_block_, std::nullopt);
+  missing_ = other.missing_;
+  room_since_ns_ = other.room_since_ns_;
+  asked_for_ = other.asked_for_;
+  batch_ = std::move(other.batch_);
+}
+
 void HeldChain::use_lock(const Lookup& at, std::uint64_t word, bool is_lent) noexcept {
   if (home_ != at.home) cancel_blocks();
   home_ = at.home;
@@ -50,6 +67,7 @@ void HeldChain::use_lock(const Lookup& at, std::uint64_t word, bool is_lent) noe
 void HeldChain::unlocked() noexcept {
   lock_ = Lock::none;
   must_complete_ = false;
+  copies_ = 0;
   release_record();
   batch_->steps = batch_->posted = 0;
 }
@@ -62,6 +80,8 @@ void HeldChain::drop_batch() noexcept {
   DUNLIN_ASSERT(batch_->posted == 0, "STO-4: a batch of which the home has a part is completed");
   release_record();
   batch_->steps = 0;
+  copies_ = 0;
+  must_complete_ = false;
 }
 
 void HeldChain::must_complete() noexcept {
@@ -70,16 +90,21 @@ void HeldChain::must_complete() noexcept {
   bucket_block_.reset();
 }
 
-void HeldChain::copied() noexcept {
-  is_copied_ = true;
+void HeldChain::copied(Rank to) noexcept {
+  if (copies_ < copied_to_.size()) copied_to_[copies_++] = to;
   must_complete();
+}
+
+bool HeldChain::is_copied_to(Rank rank) const noexcept {
+  return std::ranges::find(copies(), rank) != copies().end();
 }
 
 void HeldChain::begin_anew() noexcept {
   if (lock_ != Lock::none && state_.fault(home_) == Status::ok)
     state_.leftovers.unlock(home_, main_, word_);
   lock_ = Lock::none;
-  must_complete_ = is_copied_ = false;
+  must_complete_ = false;
+  copies_ = 0;
   cancel_blocks();
   asked_for_ = UINT32_MAX;
   room_since_ns_ = 0;

@@ -10,7 +10,9 @@
 #include <dunlin/remote.hpp>
 
 #include "store/call.hpp"
+#include "store/change.hpp"
 #include "store/format.hpp"
+#include "store/slot_map.hpp"
 
 namespace dunlin::store {
 
@@ -57,13 +59,18 @@ struct MissingBlock {
 ///  1  The lock word in the home's memory is this object's from the moment at which take() posts it
 ///     until the chain's batch has unlocked it, give_up() has, or the lock was passed on.
 ///  2  Blocks and record belong to `home`; no member finds a block before the batch links it.
-///  3  Once the home has a part of the batch, or the second home has the change, the batch is
+///  3  Once the home has a part of the batch, or another member has the change, the batch is
 ///     completed, also if the call is given up. The lock goes with the batch then.
 class HeldChain {
  public:
   explicit HeldChain(State& state) noexcept : state_(state) {}
-  HeldChain(const HeldChain&) = delete;
-  HeldChain& operator=(const HeldChain&) = delete;
+  /// Nothing of the other one's is under way but its batch.
+  HeldChain(HeldChain&& other) noexcept : state_(other.state_) { take_over(other); }
+  HeldChain& operator=(HeldChain&& other) noexcept {
+    give_up();
+    take_over(other);
+    return *this;
+  }
   ~HeldChain() { give_up(); }
 
   [[nodiscard]] remote::Progress& its_progress() const noexcept;
@@ -110,9 +117,12 @@ class HeldChain {
   void build_unlock(const Lookup& at, std::uint64_t version) noexcept;
   /// Forgets a batch of which nothing was posted.
   void drop_batch() noexcept;
-  /// The change is at the second home.
-  void copied() noexcept;
-  [[nodiscard]] bool is_copied() const noexcept { return is_copied_; }
+  /// The change is at another member, too: a backup, or one that gets a copy.
+  void copied(Rank to) noexcept;
+  [[nodiscard]] std::span<const Rank> copies() const noexcept {
+    return std::span(copied_to_).first(copies_);
+  }
+  [[nodiscard]] bool is_copied_to(Rank rank) const noexcept;
   /// Its home has failed, and the key has another one. The bytes in batch().entry stay.
   void begin_anew() noexcept;
 
@@ -140,6 +150,7 @@ class HeldChain {
 
   [[nodiscard]] std::optional<remote::SlabBlock> block_for(bool is_large,
                                                            std::uint32_t size_class) noexcept;
+  void take_over(HeldChain& other) noexcept;
   void must_complete() noexcept;
   void fill_head(std::uint64_t incarnation, const Location& location) noexcept;
   void release_record() noexcept;
@@ -150,7 +161,8 @@ class HeldChain {
   std::uint64_t word_ = 0;
   Lock lock_ = Lock::none;
   bool must_complete_ = false;
-  bool is_copied_ = false;
+  std::array<Rank, kMaxCopies + 1> copied_to_{};
+  std::size_t copies_ = 0;  // of these
   bool entry_is_large_ = false;
   std::optional<remote::SlabBlock> entry_block_;
   std::optional<remote::SlabBlock> bucket_block_;
@@ -158,6 +170,16 @@ class HeldChain {
   std::uint64_t room_since_ns_ = 0;
   std::uint32_t asked_for_ = UINT32_MAX;  // the size class that was not there
   std::unique_ptr<ChainBatch> batch_;
+};
+
+/// A change of a slot that has copies, from the moment on at which it is prepared: its caller may
+/// give up then.
+struct CopiedChange {
+  Deed deed = Deed::keep;
+  std::uint64_t version = 0;
+  Lookup at;
+  HeldChain chain;
+  remote::Status status = remote::Status::under_way;
 };
 
 }  // namespace dunlin::store

@@ -8,6 +8,9 @@
 /// hashing (W. Litwin, VLDB 1980), with chains in the order of positions (docs/store.md).
 namespace dunlin::store {
 
+/// Positions are below this.
+inline constexpr std::uint64_t kAllPositions = std::uint64_t{1} << 32;
+
 /// A key's position is the lower half of its hash. At depth d, the positions of a home are divided
 /// into base * 2^d chains, which ascend; a chain that is split keeps the lower half of its
 /// positions, and a new main header gets the upper half. At any moment, the first chains have one

@@ -84,7 +84,7 @@ void State::see_bucket(const std::byte* main, const std::byte* bucket,
 void State::for_each_local(const std::function<void(const StoreEntry& entry)>& see_entry) {
   const auto if_alive = [&](const StoreEntry& entry) {
     if (entry.ttl_ns == 0) return;
-    if (!serves(hash_of(entry.key))) return;
+    if (!is_owner(hash_of(entry.key))) return;
     see_entry(entry);
   };
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
@@ -107,7 +107,7 @@ StoreStatistics State::statistics() const {
   all.memory_used = in_small.used + in_large.used;
   all.memory_held = in_small.held + in_large.held;
   all.evictions = evictions();
-  all.copies_complete = copies == nullptr || copies->complete();
+  all.copies_complete = has_all_copies();
   all.main_slots = main_headers() * kSlots;
   return all;
 }

@@ -73,9 +73,8 @@ Sight Lookup::judge() noexcept {
     return Sight::longer;
   }
   if (!is_locked && checksum_of(entry, head, location) != head.checksum) return Sight::again;
-  const bool is_key = is_stray != nullptr ||
-                      (head.key_bytes == key().size() &&
-                       std::memcmp(entry + kEntryHeadBytes, key().data(), key().size()) == 0);
+  const bool is_key = head.key_bytes == key().size() &&
+                      std::memcmp(entry + kEntryHeadBytes, key().data(), key().size()) == 0;
   if (is_key) return Sight::key;
   return from_cache ? Sight::again : Sight::other;
 }
@@ -103,29 +102,36 @@ CallResult Lookup::ended(Status status) noexcept {
 
 // --- where a key is ------------------------------------------------------------------------------
 
-/// `ok`: the first home of the key, whose index is known. `busy`, `under_way`: not known yet. Else
-/// why that home cannot be used.
-Status State::owner_of(std::uint64_t hash, Rank& owner) noexcept {
-  const Rank home = home_of(hash);
-  const std::uint64_t position = IndexShape::position_of(hash);
-  for (;;) {
-    if (has_changed_homes) {
-      const Status found = find_homes(home, position);
-      if (found == Status::busy || found == Status::under_way) return found;
-    }
-    owner = first_home_of(hash);
-    if (const Status why = fault(owner); why != Status::ok) return why;
-    const Status known = know_home(home, position, owner);
-    const bool is_known = known != Status::busy && known != Status::under_way;
-    // Else that home has given the key away, as the header of its index says.
-    if (!is_known || !has_changed_homes || first_home_of(hash) == owner) return known;
-  }
+/// `ok`: the key's owner, whose index is known. `busy`, `under_way`: not known yet. Else why that
+/// member cannot be used.
+Status State::owner_of(Lookup& at) noexcept {
+  at.route = routes.of(at.hash);
+  if (!route::is_open(at.route)) [[unlikely]]
+    return why_closed(at.route);
+  at.home = route::owner(at.route);
+  if (const Status why = fault(at.home); why != Status::ok) return why;
+  return know_index(at.home);
+}
+
+/// Of a slot that is not open, or not known yet.
+Status State::why_closed(std::uint64_t word) const noexcept {
+  if (route::is_lost(word)) return Status::lost;
+  if (placement == nullptr) return Status::busy;
+  if (!placement->why_stopped().empty()) return Status::stopped;
+  if (map().created() || !placement->ready()) return Status::busy;
+  const auto refused = [](const Home& home) { return home.refused; };
+  if (std::ranges::any_of(homes, refused)) return Status::refused;
+  // All members that were to hold keys may be gone before there was a map.
+  for (Rank rank = 0; rank < members; ++rank)
+    if (!is_gone(rank)) return Status::busy;
+  const auto holds = [](const Holder& one) { return one.weight > 0; };
+  return std::ranges::any_of(map().members(), holds) ? Status::busy : Status::lost;
 }
 
 Protocol<Status> State::find_owner(Lookup& at) {
   Rest rest;
   for (;;) {
-    const Status status = owner_of(at.hash, at.home);
+    const Status status = owner_of(at);
     if (status == Status::under_way) {
       co_await NextPoll();
     } else if (status == Status::busy) {
@@ -146,35 +152,23 @@ Protocol<Status> State::find_index(Rank home) {
   }
 }
 
-/// After that home has failed: waits until the key has another one. `ok`: it has.
-Protocol<Status> State::outlive(std::uint64_t hash, Rank home) {
-  if (!has_another_home(home_of(hash), IndexShape::position_of(hash), home)) co_return Status::lost;
+/// After the key's owner has failed: waits until the slot has another one. `ok`: it has.
+Protocol<Status> State::outlive(const Lookup& at) {
+  if (placement == nullptr || !route::is_open(at.route)) co_return Status::lost;
   Rest rest;
-  while (!progress.is_gone(home) && first_home_of(hash) == home) co_await rest.next(fabric);
-  co_return Status::ok;
+  while (routes.of(at.hash) == at.route && placement->why_stopped().empty())
+    co_await rest.next(fabric);
+  const std::uint64_t now = routes.of(at.hash);
+  co_return route::is_lost(now) || now == at.route ? Status::lost : Status::ok;
 }
 
 // --- the chain -----------------------------------------------------------------------------------
 
 /// What the chain's main header says. `ok`: the chain has the key's position. `changed`: another
-/// one has it. `busy`: a second home has none of these keys any more.
+/// one has it.
 Status State::take_header(Lookup& at) noexcept {
-  const MainHeader& header = at.memory().header;
-  at.version = header.version;
-  at.depth = header.depth;
-  if (shed_depth::is(at.depth)) {
-    if (at.is_change) learn_shed(at.home, at.position(), at.depth);
-    at.depth = shed_depth::depth(at.depth);
-  }
-  if (at.side != Side::owner && departed_depth::is(at.depth)) {
-    // What is second at a home stays there until other homes have made it elsewhere. A caller that
-    // has not heard of that learns it.
-    if (at.side == Side::second && departed_depth::is_swept(at.depth)) {
-      look_at_index_again(at.home);
-      return Status::busy;
-    }
-    at.depth = departed_depth::depth(at.depth);
-  }
+  at.version = at.memory().header.version;
+  at.depth = at.memory().header.depth;
   return at.depth != 0 && has_left(at) ? follow(at) : Status::ok;
 }
 
@@ -187,14 +181,6 @@ bool State::has_left(const Lookup& at) const noexcept {
 /// `changed`: this process knows which chain has the key now, by the depth of its former chain.
 Status State::follow(Lookup& at) noexcept {
   const IndexShape& shape = homes[at.home].shape;
-  if (departed_depth::is(at.depth)) {
-    // A chain that was split before it departed says nothing of the positions that had left it.
-    const std::uint64_t departed = std::exchange(at.depth, departed_depth::depth(at.depth));
-    if (!shape.is_depth(at.depth) || !has_left(at)) {
-      const bool is_learned = learn_departure(at.home, at.position(), departed);
-      return is_learned ? Status::changed : Status::out_of_range;
-    }
-  }
   if (!shape.is_depth(at.depth)) return Status::out_of_range;
   const std::uint64_t next =
       learn_split(at.home, at.position(), at.number, static_cast<std::uint32_t>(at.depth));

@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -22,15 +23,35 @@ void GiveBack::operator()(CallMemory* memory) const noexcept {
   state->spare_memory.give_back(std::unique_ptr<CallMemory>(memory));
 }
 
+namespace {
+
+/// Members that have no room look for it again within a second.
+constexpr std::uint64_t kFullNs = 2'500'000'000;
+
+}  // namespace
+
 HeldMemory State::take_memory() { return {spare_memory.take().release(), GiveBack{this}}; }
 
-/// One member after the other; those that are gone have no keys.
+/// One member after the other; those that are gone have no keys. Each key is counted as often as
+/// its slot has copies, which is the same for all slots once nothing moves.
 Protocol<CallResult> State::count_keys() {
   CallResult result;
-  for (Rank home = 0; home < places; ++home) {
-    const bool has_none =
-        fault(home) == Status::lost || homes[home].is_client ||
-        (home >= members && !has_got_keys(home) && !fabric.connected(home, index.id()));
+  Rest rest;
+  while (!map().created()) {
+    result.status = why_closed(0);
+    if (result.status != Status::busy) co_return result;
+    co_await rest.next(fabric);
+  }
+  std::uint64_t copies = 0, slots = 0;
+  for (std::uint32_t number = 0; number < map().slots(); ++number) {
+    copies += map().slot(number).full_copies();
+    slots += map().slot(number).lost() ? 0 : 1;
+  }
+  std::vector<Rank> holders;
+  for (const Holder& one : map().members()) holders.push_back(one.rank);
+  for (const Rank home : holders) {
+    const bool has_none = fault(home) == Status::lost || homes[home].is_client ||
+                          (home >= members && slots_with_part_of(home) == 0);
     if (has_none) continue;
     std::array<std::uint64_t, 2> words{};  // keys, bytes of values
     auto reading = remote::post(fabric, read(home, index.id(), kKeysAt, words.data(), sizeof words),
@@ -39,9 +60,7 @@ Protocol<CallResult> State::count_keys() {
     if (result.status != Status::ok) co_return result;
     if (static_cast<std::int64_t>(words[0]) > 0) result.keys += words[0];
   }
-  std::uint32_t there = 0;
-  for (Rank rank = 0; rank < members; ++rank) there += fault(rank) == Status::lost ? 0 : 1;
-  if (has_copies() && there > 1) result.keys /= 2;
+  if (copies > slots) result.keys = (result.keys * slots + copies / 2) / copies;
   co_return result;
 }
 
@@ -50,34 +69,56 @@ StoreOperation State::begin_count() {
   return StoreOperation(progress, count_keys());
 }
 
-/// Waits for what Departure does.
+/// STO-M6. Until no other member asks this one any more, and it has no key.
 Protocol<CallResult> State::await_leave() {
-  CallResult result{.status = Status::not_allowed};
-  if (departure == nullptr) co_return result;
-  co_await remote::Until([this] { return departure->status() != Status::under_way; });
-  result.status = departure->status();
-  co_return result;
+  if (mover == nullptr) co_return CallResult{.status = Status::not_allowed};
+  Rest rest;
+  while (!map().created()) {
+    const Status why = why_closed(0);
+    if (why != Status::busy) co_return CallResult{.status = why};
+    co_await rest.next(fabric);
+  }
+  placement->set_weight(0);
+  std::uint64_t since_ns = fabric.now_ns();
+  std::uint32_t had = UINT32_MAX;
+  for (;;) {
+    const Holder* const own = map().member(fabric.rank());
+    const bool drains = map().created() && own != nullptr && own->weight == 0;
+    const std::uint32_t has = slots_with_part_of(fabric.rank());
+    if (drains && has == 0) co_return CallResult{};
+    if (has != std::exchange(had, has)) since_ns = fabric.now_ns();
+    Status why = Status::ok;
+    if (some_are_full() && fabric.now_ns() - since_ns > kFullNs) why = Status::no_room;
+    if (!map().may_drain(fabric.rank())) why = Status::not_allowed;
+    if (!placement->why_stopped().empty()) why = Status::stopped;
+    if (why != Status::ok) {
+      placement->set_weight(usual_weight());
+      co_return CallResult{.status = why};
+    }
+    co_await rest.next(fabric);
+  }
 }
 
-/// Waits for what Arrival does.
-Protocol<CallResult> State::await_keys() {
-  CallResult result{.status = Status::not_allowed};
-  if (arrival == nullptr) co_return result;
-  co_await remote::Until([this] { return arrival->status() != Status::under_way; });
-  result.status = arrival->status();
-  co_return result;
+Protocol<CallResult> State::await_settled() {
+  Rest rest;
+  while (!is_settled()) {
+    const Status why = map().created() ? Status::busy : why_closed(0);
+    if (placement != nullptr && !placement->why_stopped().empty())
+      co_return CallResult{.status = Status::stopped};
+    if (why != Status::busy) co_return CallResult{.status = why};
+    co_await rest.next(fabric);
+  }
+  co_return CallResult{};
 }
 
 StoreOperation State::begin_leave() {
   ++counters.others;
-  if (departure != nullptr && !progress.stopped()) departure->begin();
   return StoreOperation(progress, await_leave());
 }
 
-StoreOperation State::begin_take() {
+StoreOperation State::begin_settle() {
   ++counters.others;
-  if (arrival != nullptr && !progress.stopped()) arrival->begin();
-  return StoreOperation(progress, await_keys());
+  return StoreOperation(progress, await_settled());
 }
 
 }  // namespace store

@@ -95,8 +95,8 @@ class Planner {
   /// Whether a copy of it may be begun now.
   [[nodiscard]] bool can_give(std::uint32_t number) {
     const PlacedSlot& slot = map_.slot(number);
-    return !touched_[number] && !slot.lost() && slot.settled() && slot.incoming == kNobody &&
-           load(slot.owner).outgoing < limits_.most_outgoing;
+    return !touched_[number] && !slot.lost() && slot.settled && slot.incoming == kNobody &&
+           slot.emptying.back() == kNobody && load(slot.owner).outgoing < limits_.most_outgoing;
   }
 
   /// The member that is farthest below its share, of those that could take the slot; of equals,
@@ -105,7 +105,7 @@ class Planner {
     const PlacedSlot& slot = map_.slot(number);
     Load* best = nullptr;
     for (Load& one : loads_) {
-      if (one.drains() || !one.member.takes || slot.has_full_copy(one.member.rank)) continue;
+      if (one.drains() || !one.member.takes || slot.has_part(one.member.rank)) continue;
       if (now && is_busy(one)) continue;
       const bool is_better = best == nullptr || one.held_beyond < best->held_beyond ||
                              (one.held_beyond == best->held_beyond &&
@@ -163,7 +163,10 @@ class Planner {
       if (!slot.lost()) continue;
       Load* best = nullptr;
       for (Load& one : loads_)
-        if (!one.drains() && (best == nullptr || one.held_beyond < best->held_beyond)) best = &one;
+        if (!one.drains() && !slot.is_emptying(one.member.rank) &&
+            (best == nullptr || one.held_beyond < best->held_beyond))
+          best = &one;
+      if (best == nullptr) continue;
       ++best->held;
       ++best->owned;
       look_how_far(*best);
@@ -214,8 +217,10 @@ class Planner {
     for (Load* const taker : takers) {
       if (!is_better_off(giver, giver.held_beyond, taker->held_beyond)) return;
       if (!has_one_for(giver, *taker)) continue;
-      while (give_one(giver, *taker)) {
-      }
+      // As much as it has beyond its share; and then one, if the taker is worse off even so.
+      bool gives = give_one(giver, *taker);
+      while (gives && giver.held_beyond > 0 && taker->held_beyond < 0)
+        gives = give_one(giver, *taker);
       return;
     }
   }
@@ -243,7 +248,7 @@ class Planner {
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
       const PlacedSlot& slot = map_.slot(number);
       const bool fits = (owned ? slot.owner == from : slot.is_backup(from)) &&
-                        !slot.has_full_copy(taker.member.rank) &&
+                        !slot.has_part(taker.member.rank) &&
                         slot.full_copies() == map_.copies();  // else it gets a further copy first
       if (fits && can_give(number)) return number;
     }
@@ -254,7 +259,7 @@ class Planner {
   void balance_owners() {
     for (std::uint32_t number = 0; number < map_.slots(); ++number) {
       const PlacedSlot& slot = map_.slot(number);
-      if (touched_[number] || slot.lost() || !slot.settled() || slot.incoming != kNobody) continue;
+      if (touched_[number] || slot.lost() || !slot.settled || slot.incoming != kNobody) continue;
       Load& owner = load(slot.owner);
       Load* best = nullptr;
       for (const Rank backup : slot.backups) {
@@ -288,11 +293,22 @@ std::vector<Decision> plan(const SlotMap& map, const PlanLimits& limits) {
   return Planner(map, limits).run();
 }
 
-SlotDuty duty_of(const PlacedSlot& slot, Rank member) noexcept {
-  if (member == kNobody) return SlotDuty::none;
-  if (slot.owner == member) return slot.settled() ? SlotDuty::serve : SlotDuty::open;
-  if (slot.incoming == member) return SlotDuty::copy;
-  return slot.is_backup(member) ? SlotDuty::keep : SlotDuty::none;
+std::optional<Decision> duty_of(std::uint32_t number, const PlacedSlot& slot,
+                                Rank member) noexcept {
+  Decision duty{.kind = Kind::opened,
+                .member = static_cast<std::uint16_t>(member),
+                .slot = static_cast<std::uint16_t>(number),
+                .epoch = slot.epoch};
+  const bool is_former = slot.former == member && member != kNobody;
+  if (!slot.settled && (is_former || (slot.owner == member && slot.former == kNobody))) return duty;
+  if (slot.is_emptying(member)) {
+    duty.kind = Kind::emptied;
+    return duty;
+  }
+  if (!slot.settled || slot.owner != member || slot.incoming == kNobody) return std::nullopt;
+  duty.kind = Kind::full;
+  duty.member = static_cast<std::uint16_t>(slot.incoming);
+  return duty;
 }
 
 MapSummary summarize(const SlotMap& map) noexcept {
@@ -302,7 +318,8 @@ MapSummary summarize(const SlotMap& map) noexcept {
     sum.lost += slot.lost() ? 1 : 0;
     sum.lacking += !slot.lost() && slot.full_copies() < map.copies() ? 1 : 0;
     sum.moving += slot.incoming != kNobody ? 1 : 0;
-    sum.opening += slot.settled() ? 0 : 1;
+    sum.opening += slot.settled ? 0 : 1;
+    sum.emptying += slot.emptying.front() != kNobody ? 1 : 0;
   }
   return sum;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,7 @@
 ///     for (const Decision& decision : plan(map, {})) ... order->propose ...
 ///
 /// Joining, leaving, replacing a dead member and rebalancing are this one function. It proposes
-/// `add`, `stop`, `own` and `renew`; the members that hold a slot propose `full` and `opened`
-/// themselves (next_of()).
+/// `add`, `stop`, `own` and `renew`; the members that hold a slot propose the rest (Mover).
 ///
 ///  STO-P6  Once the members stay the same and do what is planned, nothing is left to plan after a
 ///          bounded number of decisions: each slot that is not lost has its copies where there are
@@ -27,29 +27,25 @@
 namespace dunlin::store {
 
 struct PlanLimits {
-  std::uint32_t most_incoming = 4;
-  std::uint32_t most_outgoing = 4;
+  std::uint32_t most_incoming = 256;
+  std::uint32_t most_outgoing = 256;
 };
 
 [[nodiscard]] std::vector<Decision> plan(const SlotMap& map, const PlanLimits& limits);
 
-/// What the map says that this member has to do for a slot.
-enum class SlotDuty : std::uint8_t {
-  none,   // it holds nothing of the slot, and gives back the memory of what it has
-  keep,   // it is a backup
-  serve,  // it is the owner, and open
-  open,   // it is the owner: it closes the former one, aligns the backups, and proposes `opened`
-  copy,   // it copies the slot from its owner, and proposes `full`
-};
-[[nodiscard]] SlotDuty duty_of(const PlacedSlot& slot, Rank member) noexcept;
+/// What a member will say of a slot when it has done what the map asks of it (Mover): `full` of the
+/// one that gets a copy, `opened`, or `emptied`.
+[[nodiscard]] std::optional<Decision> duty_of(std::uint32_t number, const PlacedSlot& slot,
+                                              Rank member) noexcept;
 
 /// How far a map is from what it should be, for people to read.
 struct MapSummary {
   std::uint32_t slots = 0;
   std::uint32_t lost = 0;
-  std::uint32_t lacking = 0;  // have fewer copies than the store wants
-  std::uint32_t moving = 0;   // a member gets a copy of them
-  std::uint32_t opening = 0;  // have an owner that has not said that it is open
+  std::uint32_t lacking = 0;   // have fewer copies than the store wants
+  std::uint32_t moving = 0;    // a member gets a copy of them
+  std::uint32_t opening = 0;   // have an owner that is not open yet
+  std::uint32_t emptying = 0;  // a member has some of its keys that holds the slot no more
 };
 [[nodiscard]] MapSummary summarize(const SlotMap& map) noexcept;
 

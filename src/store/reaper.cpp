@@ -27,7 +27,7 @@ constexpr std::uint64_t kWorthTelling = 64;
 /// A hurried pass that has found nothing holds for so long, and for so many times what it took.
 constexpr std::uint64_t kFreshNs = 10'000'000;
 constexpr std::uint64_t kFreshTimes = 9;
-/// A second copy, which is this home's only by a death, is looked at again so much later.
+/// An entry of a slot that another member owns is looked at again so much later.
 constexpr std::uint64_t kSecondCopyNs = 1'000'000'000;
 
 [[nodiscard]] std::uint64_t load_word(const std::byte* at) noexcept {
@@ -91,7 +91,7 @@ void Reaper::look_at_chain(std::uint64_t number, std::uint64_t now) {
       if (expiry == 0) continue;
       if (expiry > now) {
         first = std::min(first, expiry);
-      } else if (state_.first_home_of(load_word(slot)) != state_.fabric.rank()) {
+      } else if (!state_.is_owner(load_word(slot))) {
         first = std::min(first, now + kSecondCopyNs);
       } else {
         ++expired_;

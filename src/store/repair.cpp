@@ -13,13 +13,6 @@ namespace dunlin::store {
 
 void State::members_changed() {
   memory::store(word_at(index.memory().data() + kGenerationAt), progress.generation());
-  look_at_homes();
-  if (copies == nullptr)
-    memory::store(word_at(index.memory().data() + kGaveAt), progress.generation());
-  if (has_copies()) learn_own_gains();
-  if (copies != nullptr) copies->members_changed();
-  if (departure != nullptr) departure->look_at_members();
-  if (arrival != nullptr) arrival->look_at_members();
   for (std::uint64_t number = 0; number < main_headers(); ++number) {
     const std::uint64_t lock = memory::load(word_at(own_main(number) + kLockAt));
     if (lock == 0 || !progress.is_gone(lock_word::owner_of(lock))) continue;
@@ -28,6 +21,7 @@ void State::members_changed() {
     if (fate == TransactionFate::done)
       transaction_repair.redo(lock, main_header(fabric.rank(), number));
     repair_chain(own_main(number));
+    if (mover != nullptr) mover->align(number);
   }
 }
 

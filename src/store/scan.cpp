@@ -32,10 +32,8 @@ using remote::NextPoll;
 
 namespace {
 
-/// 16 bits for the member, 48 for the position there.
-[[nodiscard]] StoreCursor cursor_of(Rank home, std::uint64_t position) noexcept {
-  return std::uint64_t{home} << 48 | position;
-}
+/// Of positions from this one on; and whether the one who scans knows that keys are lost.
+constexpr StoreCursor kKnowsOfLost = StoreCursor{1} << 32;
 
 /// Chains, and runs of empty ones, before others poll.
 constexpr std::uint32_t kChainsAtOnce = 512;
@@ -60,8 +58,8 @@ StoreEntry Scan::entry(std::size_t i) const {
 
 void Scan::begin(StoreCursor from) {
   next_ = from;
-  home_ = static_cast<Rank>(from >> 48);
-  position_ = from & 0xffffffffffff;
+  position_ = from & UINT32_MAX;
+  knows_of_lost_ = (from & kKnowsOfLost) != 0;
   left_ = std::max(options_.buckets, 1U);
   was_empty_ = false;
   tries_ = 0;
@@ -70,86 +68,115 @@ void Scan::begin(StoreCursor from) {
   bytes_.clear();
 }
 
-/// A step does not go from one member to the next.
 Protocol<Status> Scan::step(StoreCursor from) {
   begin(from);
-  const Rank home = home_;
-  if (home >= state_.members || position_ > UINT32_MAX) co_return Status::out_of_range;
+  if (from >= 2 * kKnowsOfLost) co_return Status::out_of_range;
   std::uint32_t at_once = 0;
-  while (home_ == home && left_ > 0) {
+  while (position_ < kAllPositions && left_ > 0) {
     found_before_ = found_.size();
-    const bool may_run = was_empty_;
-    Status status = co_await find_home();
-    if (status == Status::ok && may_run) status = co_await pass_over_empty_chains();
-    if (status == Status::busy || (status == Status::ok && !may_run)) status = co_await see_chain();
+    at_once += was_empty_ ? kChainsForRun : 1;
+    const Status status = co_await see_range();
     if (status != Status::ok) found_.resize(found_before_);
-    if (status == Status::lost && state_.has_another_home(home_, position_, at_)) {
-      co_await rest_.next(state_.fabric);  // once the members agree
-    } else if (status == Status::lost) {
-      next_ = behind_what_is_lost();
-      co_return status;
-    } else if (status != Status::ok && status != Status::changed) {
+    if (status == Status::lost) {
+      next_ = position_ | kKnowsOfLost;
       co_return status;
     }
-    at_once += may_run ? kChainsForRun : 1;
+    if (status == Status::busy) co_await rest_.next(state_.fabric);
+    if (status != Status::ok && status != Status::busy) co_return status;
     if (at_once < kChainsAtOnce) continue;
     at_once = 0;
     state_.look_again_soon();
     co_await NextPoll();
   }
-  next_ = home_ < state_.members ? cursor_of(home_, position_) : 0;
+  next_ = position_ < kAllPositions ? position_ | (from & kKnowsOfLost) : 0;
   co_return Status::ok;
 }
 
-StoreCursor Scan::behind_what_is_lost() const noexcept {
-  const std::uint64_t moved_below = state_.homes[home_].moved_below;
-  const bool has_rest = state_.progress.contains(home_) && state_.has_moved(home_, position_) &&
-                        moved_below < kAllPositions;
-  if (has_rest) return cursor_of(home_, moved_below);
-  return home_ + 1 < state_.members ? cursor_of(home_ + 1, 0) : 0;
-}
+// --- a range of positions ------------------------------------------------------------------------
 
-/// Where the chain of the position is.
-Protocol<Status> Scan::find_home() {
-  for (;;) {
-    Status status = Status::ok;
-    if (state_.has_changed_homes) status = state_.find_homes(home_, position_);
-    if (status != Status::busy && status != Status::under_way) {
-      at_ = state_.homes_of(home_, position_).first;
-      status = state_.fault(at_);
-      if (status == Status::ok) status = state_.know_home(home_, position_, at_);
-    }
-    if (status == Status::busy) {
-      co_await rest_.next(state_.fabric);
-    } else if (status == Status::under_way) {
-      co_await NextPoll();
-    } else if (status != Status::ok) {
-      co_return status;
-    } else if (state_.homes_of(home_, position_).first == at_) {  // else it has left
-      below_ = scanned_below();  // before the slots are read: more may move meanwhile
-      number_ = state_.homes[at_].shape.number_of(position_);
-      main_ = state_.main_header(at_, number_);
-      co_return Status::ok;
-    }
+Protocol<Status> Scan::see_member(Rank rank, std::uint64_t from, std::uint64_t below) {
+  begin(from);
+  at_ = rank;
+  sees_owned_ = false;
+  while (position_ < below) {
+    const Status status = co_await see_chains(false);
+    if (status != Status::ok && status != Status::changed) co_return status;
+    if (status == Status::ok) position_ = end_;
   }
+  co_return Status::ok;
 }
 
-/// The chain of a home to which keys have moved may end later than what has moved.
-std::uint64_t Scan::scanned_below() const noexcept {
-  return at_ == home_ ? kAllPositions : state_.covered_below(home_, position_, kAllPositions);
+/// The chains of all members that begin at the position. The shortest of them is the range: what
+/// the others have behind it is seen later. `busy`: a slot has moved meanwhile, or is not open.
+Protocol<Status> Scan::see_range() {
+  if (const Status status = look_at_owners(); status != Status::ok) co_return status;
+  const std::uint64_t changes = state_.routes.changes();
+  const bool may_run = was_empty_;
+  std::uint64_t below = kAllPositions;
+  std::uint32_t used = 0;
+  bool all_empty = true;
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    at_ = owners_[i];
+    Status status = Status::changed;
+    while (status == Status::changed) status = co_await see_chains(may_run);
+    if (status == Status::lost && knows_of_lost_ && state_.placement == nullptr) continue;
+    if (status == Status::lost && state_.placement != nullptr) co_return Status::busy;
+    if (status != Status::ok) co_return status;
+    below = std::min(below, end_);
+    all_empty = all_empty && is_empty_ && more_are_empty_;
+    used += is_empty_ ? 0 : 1;
+  }
+  if (state_.routes.changes() != changes) co_return Status::busy;
+  const auto found = found_.begin() + static_cast<std::ptrdiff_t>(found_before_);
+  const auto is_behind = [&](const Found& one) { return position_of(one) >= below; };
+  found_.erase(std::remove_if(found, found_.end(), is_behind), found_.end());
+  was_empty_ = all_empty;
+  left_ -= std::min(left_, used);
+  position_ = below;
+  co_return Status::ok;
 }
 
-void Scan::go_on(std::uint64_t position) noexcept {
-  position_ = position;
-  if (position <= UINT32_MAX) return;
-  ++home_;
-  position_ = 0;
+/// `lost`: nobody has the keys of some slots, and the one who scans has not been told.
+Status Scan::look_at_owners() {
+  const Routes& routes = state_.routes;
+  if (!routes.all_open()) return state_.why_closed(0);
+  if (routes.some_lost() && !knows_of_lost_) return Status::lost;
+  if (owners_in_ == routes.changes()) return Status::ok;
+  owners_in_ = routes.changes();
+  owners_.clear();
+  const SlotMap& map = state_.map();
+  for (std::uint32_t number = 0; number < map.slots(); ++number)
+    if (!map.slot(number).lost()) owners_.push_back(map.slot(number).owner);
+  std::ranges::sort(owners_);
+  owners_.erase(std::unique(owners_.begin(), owners_.end()), owners_.end());
+  return Status::ok;
+}
+
+/// Of one member. `changed`: the position has another chain.
+Protocol<Status> Scan::see_chains(bool may_run) {
+  found_of_member_ = found_.size();
+  Status status = co_await state_.find_index(at_);
+  if (status != Status::ok) co_return status;
+  number_ = state_.homes[at_].shape.number_of(position_);
+  main_ = state_.main_header(at_, number_);
+  end_ = position_;
+  more_are_empty_ = true;
+  if (may_run) status = co_await pass_over_empty_chains();
+  if (status == Status::ok && end_ == position_) status = co_await see_chain();
+  if (status != Status::ok) found_.resize(found_of_member_);
+  co_return status;
+}
+
+std::uint64_t Scan::hash_of_found(const Found& found) const noexcept {
+  return hash_of(std::span(bytes_).subspan(found.at, found.key_bytes));
+}
+std::uint64_t Scan::position_of(const Found& found) const noexcept {
+  return IndexShape::position_of(hash_of_found(found));
 }
 
 // --- a chain -------------------------------------------------------------------------------------
 
-/// `changed`: the position has another chain. The range of the chain is read later than all of its
-/// slots (STO-10).
+/// The range of the chain is read later than all of its slots (STO-10).
 Protocol<Status> Scan::see_chain() {
   is_empty_ = true;
   Place bucket = main_;
@@ -234,44 +261,32 @@ void Scan::take_entries() {
   }
 }
 
-/// Keys that another chain has by now are seen there. Then the next chain, or the next member.
+/// Keys that another chain has by now are seen there, and those of other members' slots at these.
 Status Scan::take_depth() {
   const IndexShape& shape = state_.homes[at_].shape;
-  if (shed_depth::is(depth_)) depth_ = shed_depth::depth(depth_);
-  const std::uint64_t departed = depth_;
-  if (departed_depth::is(departed)) depth_ = departed_depth::depth(departed);
   if (!shape.is_depth(depth_)) return Status::out_of_range;
   const auto depth = static_cast<std::uint32_t>(depth_);
   const auto has_left = [&](std::uint64_t position) {
     return shape.number_at(position, depth) != number_;
   };
-  if (departed_depth::is(departed) && !has_left(position_))  // its keys are seen where they are now
-    return state_.learn_departure(at_, position_, departed) ? Status::changed
-                                                            : Status::out_of_range;
   if (has_left(position_)) {  // and this chain has been seen: not all main headers were known
     state_.learn_split(at_, position_, number_, depth);
     return Status::changed;
   }
-  const std::uint64_t below = std::min(below_, shape.end_of(position_, depth));
+  end_ = shape.end_of(position_, depth);
   const auto seen_elsewhere = [&](const Found& found) {
-    const std::uint64_t hash = hash_of(std::span(bytes_).subspan(found.at, found.key_bytes));
-    const std::uint64_t position = IndexShape::position_of(hash);
-    // The chain of a home that has taken over may begin earlier.
-    return has_left(position) || position < position_ || position >= below ||
-           state_.home_of(hash) != home_;
+    const std::uint64_t position = position_of(found);
+    return has_left(position) || position < position_ ||
+           (sees_owned_ && route::owner(state_.routes.of(hash_of_found(found))) != at_);
   };
-  const auto found = found_.begin() + static_cast<std::ptrdiff_t>(found_before_);
+  const auto found = found_.begin() + static_cast<std::ptrdiff_t>(found_of_member_);
   found_.erase(std::remove_if(found, found_.end(), seen_elsewhere), found_.end());
-  was_empty_ = is_empty_;
-  if (!is_empty_) --left_;
-  go_on(below);
   return Status::ok;
 }
 
 // --- empty chains --------------------------------------------------------------------------------
 
-/// `ok`: the position is behind some chains that are empty. `busy`: the first one is to be seen by
-/// itself.
+/// Some chains that are empty, up to `end_`. Else the first one is to be seen by itself.
 Protocol<Status> Scan::pass_over_empty_chains() {
   plan_run();
   auto& reading = reading_run_.emplace(state_.fabric, gate());
@@ -289,9 +304,8 @@ Protocol<Status> Scan::pass_over_empty_chains() {
   }
   status = co_await reading;
   if (status != Status::ok) co_return status;
-  const std::uint64_t end = end_of_empty_chains(empty);
-  if (end == position_) co_return Status::busy;
-  go_on(end);
+  end_ = end_of_empty_chains(empty);
+  is_empty_ = true;
   co_return Status::ok;
 }
 
@@ -300,7 +314,7 @@ void Scan::plan_run() {
   const IndexShape& shape = state_.homes[at_].shape;
   run_.clear();
   std::uint64_t position = position_;
-  while (run_.size() < kRun && position < below_) {
+  while (run_.size() < kRun && position < kAllPositions) {
     const std::uint64_t number = shape.number_of(position);
     Chain& chain = run_.emplace_back();
     chain.position = position;
@@ -314,15 +328,15 @@ void Scan::plan_run() {
 std::uint64_t Scan::end_of_empty_chains(std::size_t empty) noexcept {
   const IndexShape& shape = state_.homes[at_].shape;
   std::uint64_t end = position_;
-  was_empty_ = empty == run_.size();
+  more_are_empty_ = empty == run_.size();
   for (std::size_t i = 0; i < empty && end == run_[i].position; ++i) {
     const Chain& chain = run_[i];
     const auto depth = static_cast<std::uint32_t>(chain.depth);
     if (!shape.is_depth(chain.depth) || shape.number_at(end, depth) != chain.number) {
-      was_empty_ = false;
+      more_are_empty_ = false;
       break;
     }
-    end = std::min(below_, shape.end_of(end, depth));
+    end = shape.end_of(end, depth);
   }
   return end;
 }

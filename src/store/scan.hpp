@@ -17,8 +17,9 @@ namespace dunlin::store {
 struct State;
 
 /// The steps of a scan, and the entries that the last one has seen. A scan goes position by
-/// position, chain by chain, slot by slot. A key keeps its slot as long as its chain has it, and
-/// its position for ever, so it is seen exactly once.
+/// position, at all members: a key has its position for ever, and its place in a chain as long as
+/// that has it, and no slot changes its owner while a range of positions is looked at. So a key is
+/// seen exactly once.
 class Scan {
  public:
   Scan(State& state, ScanOptions options) noexcept : state_(state), options_(options) {}
@@ -27,6 +28,9 @@ class Scan {
   /// Goes on from that cursor, until it has seen as many chains that are not empty as the options
   /// say, or the last chain of a member.
   [[nodiscard]] remote::Protocol<remote::Status> step(StoreCursor from);
+  /// Sees all that a member has of these positions, of whichever slots.
+  [[nodiscard]] remote::Protocol<remote::Status> see_member(Rank rank, std::uint64_t from,
+                                                            std::uint64_t below);
   [[nodiscard]] StoreCursor next() const noexcept { return next_; }
   [[nodiscard]] std::size_t size() const noexcept { return found_.size(); }
   [[nodiscard]] StoreEntry entry(std::size_t i) const;
@@ -51,15 +55,16 @@ class Scan {
 
   void begin(StoreCursor from);
   [[nodiscard]] HomeGate gate() noexcept { return {&state_, at_, &round_trips_}; }
-  [[nodiscard]] remote::Protocol<remote::Status> find_home();
+  [[nodiscard]] remote::Protocol<remote::Status> see_range();
+  [[nodiscard]] remote::Status look_at_owners();
+  [[nodiscard]] remote::Protocol<remote::Status> see_chains(bool may_run);
   [[nodiscard]] remote::Protocol<remote::Status> see_chain();
   [[nodiscard]] remote::Protocol<remote::Status> see_bucket(Place bucket);
   void note_slots();
   void take_entries();
   [[nodiscard]] remote::Status take_depth();
-  [[nodiscard]] std::uint64_t scanned_below() const noexcept;
-  void go_on(std::uint64_t position) noexcept;
-  [[nodiscard]] StoreCursor behind_what_is_lost() const noexcept;
+  [[nodiscard]] std::uint64_t hash_of_found(const Found& found) const noexcept;
+  [[nodiscard]] std::uint64_t position_of(const Found& found) const noexcept;
 
   [[nodiscard]] remote::Protocol<remote::Status> pass_over_empty_chains();
   void plan_run();
@@ -72,16 +77,21 @@ class Scan {
   std::vector<std::byte> bytes_;
 
   // where the step is
-  Rank home_ = 0;               // whose keys are returned
-  std::uint64_t position_ = 0;  // of the chain: the first that it has
-  Rank at_ = 0;                 // where the keys are: the same, or the one that has taken over
-  std::uint64_t below_ = 0;     // what was known to be there when the chain was begun
-  std::uint64_t number_ = 0;    // of the chain's main header
+  std::uint64_t position_ = 0;  // of the chains: the first that they have
+  bool knows_of_lost_ = false;
+  bool sees_owned_ = true;                // only: keys of slots that the member owns
+  std::vector<Rank> owners_;              // of all slots, in
+  std::uint64_t owners_in_ = UINT64_MAX;  // these routes
+  Rank at_ = 0;                           // of these, the one whose chain is looked at
+  std::uint64_t end_ = 0;                 // behind its chain, or chains
+  std::uint64_t number_ = 0;              // of the chain's main header
   Place main_;
-  std::size_t found_before_ = 0;  // in found_, of other chains
-  std::uint32_t left_ = 0;        // chains of this step that are not empty
-  bool is_empty_ = false;         // the chain
-  bool was_empty_ = false;        // the one before it: those that follow may be, too
+  std::size_t found_before_ = 0;     // in found_, of other ranges
+  std::size_t found_of_member_ = 0;  // likewise, and of other members
+  std::uint32_t left_ = 0;           // chains of this step that are not empty
+  bool is_empty_ = false;            // the chain, or chains
+  bool more_are_empty_ = false;      // perhaps, behind them
+  bool was_empty_ = false;           // all of the range before: those that follow may be, too
   /// How often this step read a bucket again, because an entry was being written. From kTriesAtOnce
   /// on, the scan rests before it reads.
   std::uint32_t tries_ = 0;

@@ -11,17 +11,20 @@
 namespace dunlin::store {
 namespace {
 
-constexpr std::uint32_t kMapFormat = 1;
+constexpr std::uint32_t kMapFormat = 2;
 
-void erase_backup(PlacedSlot& slot, Rank member) noexcept {
-  const auto end = std::remove(slot.backups.begin(), slot.backups.end(), member);
-  std::fill(end, slot.backups.end(), kNobody);
+template <std::size_t Most>
+void erase(std::array<Rank, Most>& ranks, Rank rank) noexcept {
+  const auto end = std::remove(ranks.begin(), ranks.end(), rank);
+  std::fill(end, ranks.end(), kNobody);
 }
 
-void append_backup(PlacedSlot& slot, Rank member) noexcept {
-  const auto free = std::ranges::find(slot.backups, kNobody);
-  DUNLIN_ASSERT_ALWAYS(free != slot.backups.end(), "STO-P4: a copy more than wanted has left");
-  *free = member;
+template <std::size_t Most>
+void append(std::array<Rank, Most>& ranks, Rank rank) noexcept {
+  const auto free = std::ranges::find(ranks, kNobody);
+  DUNLIN_ASSERT_ALWAYS(free != ranks.end(),
+                       "STO-P4, STO-P13: a move begins only if there is a place for who leaves");
+  *free = rank;
 }
 
 [[nodiscard]] bool is_present(std::span<const Holder> members, Rank rank) noexcept {
@@ -30,18 +33,18 @@ void append_backup(PlacedSlot& slot, Rank member) noexcept {
 
 void write(Writer& writer, const PlacedSlot& slot) {
   writer.u32(slot.epoch);
-  for (const Rank rank :
-       {slot.owner, slot.backups[0], slot.backups[1], slot.incoming, slot.leaving, slot.former})
+  for (const Rank rank : {slot.owner, slot.backups[0], slot.backups[1], slot.incoming, slot.leaving,
+                          slot.former, slot.emptying[0], slot.emptying[1]})
     writer.u16(static_cast<std::uint16_t>(rank));
-  writer.u32(slot.aligned ? 1 : 0);
+  writer.u32(slot.settled ? 1 : 0);
 }
 
 [[nodiscard]] PlacedSlot read_slot(Reader& reader) {
   PlacedSlot slot{.epoch = reader.u32()};
   for (Rank* const rank : {&slot.owner, &slot.backups[0], &slot.backups[1], &slot.incoming,
-                           &slot.leaving, &slot.former})
+                           &slot.leaving, &slot.former, &slot.emptying[0], &slot.emptying[1]})
     *rank = reader.u16();
-  slot.aligned = reader.u32() != 0;
+  slot.settled = reader.u32() != 0;
   return slot;
 }
 
@@ -70,6 +73,9 @@ bool PlacedSlot::is_backup(Rank member) const noexcept {
 }
 bool PlacedSlot::has_full_copy(Rank member) const noexcept {
   return member != kNobody && (member == owner || is_backup(member));
+}
+bool PlacedSlot::is_emptying(Rank member) const noexcept {
+  return member != kNobody && std::ranges::find(emptying, member) != emptying.end();
 }
 
 // --- what the order changes ----------------------------------------------------------------------
@@ -103,7 +109,9 @@ bool SlotMap::apply(const Decision& decision) {
   if (decision.kind == Kind::enter || decision.kind == Kind::heard) return enter(decision);
   if (decision.slot >= slots()) return false;
   PlacedSlot& slot = slots_[decision.slot];
+  const Rank incoming = slot.incoming;
   if (decision.epoch != slot.epoch || !change(slot, decision)) return false;
+  if (decision.kind == Kind::stop && decision.flag != 0) takes_no_more(incoming);
   has_changed(decision.slot);
   return true;
 }
@@ -149,7 +157,7 @@ void SlotMap::assign(std::uint32_t number, std::vector<std::uint64_t>& owned,
       ++owned[best];
       slot.owner = members_[best].rank;
     } else {
-      append_backup(slot, members_[best].rank);
+      append(slot.backups, members_[best].rank);
     }
   }
   has_changed(number);
@@ -163,7 +171,7 @@ bool SlotMap::enter(const Decision& decision) {
   if (decision.kind == Kind::heard)
     return std::exchange(found->heard, decision.value) != decision.value;
   const Holder now{found->rank, decision.value, decision.flag != 0, found->heard};
-  if (*found == now) return false;
+  if (*found == now || (now.weight == 0 && found->weight > 0 && !may_drain(now.rank))) return false;
   *found = now;
   return true;
 }
@@ -174,24 +182,30 @@ bool SlotMap::change(PlacedSlot& slot, const Decision& decision) const {
     case Kind::add:
       return add(slot, member, decision.other);
     case Kind::full:
-      return slot.incoming == member && member != kNobody && slot.settled() && complete(slot);
+      return slot.incoming == member && member != kNobody && slot.settled && complete(slot);
     case Kind::own:
-      if (!slot.is_backup(member) || !slot.settled() || slot.incoming != kNobody) return false;
+      if (!slot.is_backup(member) || !slot.settled || slot.incoming != kNobody) return false;
       std::ranges::replace(slot.backups, member, slot.owner);
       slot.former = std::exchange(slot.owner, member);
+      slot.settled = false;
       return true;
     case Kind::opened:
-      if (slot.owner != member || slot.lost() || slot.settled()) return false;
-      slot.former = kNobody;
-      slot.aligned = true;
+      if (slot.lost() || slot.settled) return false;
+      settle(slot);
       return true;
     case Kind::stop:
       if (slot.incoming == kNobody) return false;
+      append(slot.emptying, slot.incoming);
       slot.incoming = slot.leaving = kNobody;
       return true;
     case Kind::renew:
-      if (!slot.lost() || !holds_keys(member)) return false;
+      if (!slot.lost() || !holds_keys(member) || slot.is_emptying(member)) return false;
       slot.owner = member;
+      slot.settled = false;
+      return true;
+    case Kind::emptied:
+      if (!slot.is_emptying(member)) return false;
+      erase(slot.emptying, member);
       return true;
     case Kind::create:
     case Kind::enter:
@@ -203,8 +217,8 @@ bool SlotMap::change(PlacedSlot& slot, const Decision& decision) const {
 
 bool SlotMap::add(PlacedSlot& slot, Rank member, Rank leaving) const {
   const bool replaces = leaving != kNobody;
-  if (slot.lost() || !slot.settled() || slot.incoming != kNobody || !holds_keys(member) ||
-      slot.has_full_copy(member))
+  if (slot.lost() || !slot.settled || slot.incoming != kNobody || !holds_keys(member) ||
+      slot.has_part(member) || slot.emptying.back() != kNobody)
     return false;
   if (replaces ? !slot.has_full_copy(leaving) : slot.full_copies() >= copies_) return false;
   slot.incoming = member;
@@ -220,11 +234,22 @@ bool SlotMap::complete(PlacedSlot& slot) const {
   if (leaves && leaving == slot.owner) {
     slot.owner = member;
     slot.former = leaving;
+    slot.settled = false;
     return true;
   }
-  if (leaves) erase_backup(slot, leaving);
-  append_backup(slot, member);
+  if (leaves) {
+    erase(slot.backups, leaving);
+    append(slot.emptying, leaving);
+  }
+  append(slot.backups, member);
   return true;
+}
+
+/// The former owner is a backup, or has left.
+void SlotMap::settle(PlacedSlot& slot) {
+  if (slot.former != kNobody && !slot.is_backup(slot.former)) append(slot.emptying, slot.former);
+  slot.former = kNobody;
+  slot.settled = true;
 }
 
 /// Whether the slot had a member that is not there any more.
@@ -236,16 +261,34 @@ bool SlotMap::drop_absent(PlacedSlot& slot) const {
   if (is_absent(slot.incoming)) slot.incoming = kNobody;
   if (is_absent(slot.former)) slot.former = kNobody;
   for (const Rank backup : before.backups)
-    if (is_absent(backup)) erase_backup(slot, backup);
-  if (is_absent(slot.owner)) {
-    slot.owner = slot.backups.front();
-    erase_backup(slot, slot.owner);
-    slot.aligned = slot.backups.front() == kNobody;
-    if (slot.former == slot.owner) slot.former = kNobody;
-    if (slot.lost()) slot.incoming = slot.former = kNobody;
-  }
+    if (is_absent(backup)) erase(slot.backups, backup);
+  for (const Rank one : before.emptying)
+    if (is_absent(one)) erase(slot.emptying, one);
+  if (is_absent(slot.owner)) replace_owner(slot);
   if (slot.incoming == kNobody || is_absent(slot.leaving)) slot.leaving = kNobody;
   return slot != before;
+}
+
+/// By the former owner, if nobody has changed anything since; else by the first backup.
+void SlotMap::replace_owner(PlacedSlot& slot) {
+  slot.owner = slot.former != kNobody ? slot.former : slot.backups.front();
+  slot.former = kNobody;
+  erase(slot.backups, slot.owner);
+  slot.settled = slot.lost();
+  // The copy that it was getting has what the owner had begun to change.
+  if (slot.incoming != kNobody) append(slot.emptying, slot.incoming);
+  slot.incoming = kNobody;
+}
+
+void SlotMap::takes_no_more(Rank rank) noexcept {
+  const auto found = std::ranges::lower_bound(members_, rank, {}, &Holder::rank);
+  if (found != members_.end() && found->rank == rank) found->takes = false;
+}
+
+bool SlotMap::may_drain(Rank rank) const noexcept {
+  const auto others = std::ranges::count_if(
+      members_, [rank](const Holder& one) { return one.weight > 0 && one.rank != rank; });
+  return !created() || static_cast<std::uint32_t>(others) >= copies_;
 }
 
 bool SlotMap::holds_keys(Rank rank) const noexcept {
@@ -278,10 +321,14 @@ bool SlotMap::is_sound(const PlacedSlot& slot) const {
       slot.full_copies() <= copies_;
   const bool leaves_well =
       slot.leaving == kNobody || (slot.incoming != kNobody && slot.has_full_copy(slot.leaving));
-  const bool was_well =
-      slot.former == kNobody || (is_present(members_, slot.former) && slot.former != slot.owner);
-  return fits && leaves_well && was_well &&
-         (!slot.lost() || (slot.full_copies() == 0 && slot.incoming == kNobody && slot.settled()));
+  const bool was_well = slot.former == kNobody || (is_present(members_, slot.former) &&
+                                                   slot.former != slot.owner && !slot.settled);
+  const bool empties_well = std::ranges::all_of(slot.emptying, [&](Rank rank) {
+    return rank == kNobody || (is_present(members_, rank) && !slot.has_full_copy(rank) &&
+                               rank != slot.incoming && rank != slot.former);
+  });
+  return fits && leaves_well && was_well && empties_well &&
+         (!slot.lost() || (slot.full_copies() == 0 && slot.incoming == kNobody && slot.settled));
 }
 
 std::vector<std::uint32_t> SlotMap::take_changed() {

@@ -8,6 +8,7 @@
 
 #include <dunlin/fabric.hpp>
 #include <dunlin/remote/agreed_order.hpp>
+#include <dunlin/store.hpp>
 
 /// The slot map says which members hold the keys of which slot. It is data on which all members of
 /// a store agree: a state machine that decisions change, in the one order of them that a
@@ -27,14 +28,17 @@
 ///  STO-P4  Only a member with a full copy becomes the owner of a slot that is not lost. No
 ///  decision
 ///          takes away a full copy while the slot has not more of them than the store wants.
-///  STO-P5  A slot that has changed its owner has no move before that owner says that it is open.
+///  STO-P5  A slot that has changed its owner has no move before it is settled.
+///  STO-P13 A member that gets a copy of a slot has no key of it before: one that held the slot has
+///          said that it has emptied it.
 namespace dunlin::store {
 
 inline constexpr std::uint32_t kUsualSlots = 4096;
 inline constexpr std::uint32_t kMaxSlots = 16'384;
 inline constexpr std::uint32_t kMaxCopies = 3;
-inline constexpr std::uint32_t kMaxWeight = 1U << 20;
-inline constexpr Rank kNobody = 0xffff;  // where a rank stands
+inline constexpr std::uint32_t kMaxWeight = kMaxStoreWeight;
+inline constexpr std::size_t kMostEmptying = 2;
+inline constexpr Rank kNobody = kNoOwner;  // where a rank stands
 
 static_assert(kMaxRanks < kNobody && kMaxSlots <= kNobody, "ranks and slots have 16 bits");
 static_assert(std::uint64_t{kMaxWeight} * kMaxMembers * kMaxSlots * kMaxCopies < 1ULL << 62,
@@ -47,16 +51,21 @@ struct PlacedSlot {
   std::array<Rank, kMaxCopies - 1> backups = {kNobody, kNobody};
   Rank incoming = kNobody;  // is getting a copy, and gets all changes already
   Rank leaving = kNobody;   // gives its copy up once `incoming` has one; kNobody: none does
-  Rank former = kNobody;    // was the owner, and may still be open
-  bool aligned = true;      // backups have nothing that the owner has not
+  Rank former = kNobody;    // was the owner, and some calls may still be under way there
+  bool settled = true;      // the owner is open: all members know that it is the owner
+  /// Members that hold the slot no more, and may still have some of its keys.
+  std::array<Rank, kMostEmptying> emptying = {kNobody, kNobody};
 
-  /// Whether the owner has said that it is open.
-  [[nodiscard]] bool settled() const noexcept { return former == kNobody && aligned; }
   [[nodiscard]] bool lost() const noexcept { return owner == kNobody; }
   [[nodiscard]] std::uint32_t full_copies() const noexcept;
   [[nodiscard]] bool is_backup(Rank member) const noexcept;
   /// As owner or backup.
   [[nodiscard]] bool has_full_copy(Rank member) const noexcept;
+  [[nodiscard]] bool is_emptying(Rank member) const noexcept;
+  /// Whether it has keys of the slot, or may have some.
+  [[nodiscard]] bool has_part(Rank member) const noexcept {
+    return has_full_copy(member) || member == incoming || member == former || is_emptying(member);
+  }
   friend bool operator==(const PlacedSlot&, const PlacedSlot&) = default;
 };
 
@@ -68,13 +77,16 @@ struct Decision {
     add,         // `member` begins to get a copy of `slot`, in place of `other` or beside all
     full,        // `member` has all of `slot`
     own,         // `member`, a backup, becomes the owner of `slot`
-    opened,      // `member` is the owner of `slot`, and no other one is open or differs
+    opened,      // no call on `slot` goes on at its former owner
     stop,        // `slot` stops to get a further copy
     renew,       // `member` becomes the owner of `slot`, which was lost, and is empty
-    heard        // all that `member` proposed before number `value` has been decided
+    heard,       // all that `member` proposed before number `value` has been decided
+    emptied      // `member` has no key of `slot` any more
   };
   Kind kind;
-  std::uint8_t flag = 0;  // of enter: 1: it takes slots; of create: 1: lost slots are renewed
+  /// Of enter: 1: it takes slots; of create: 1: lost slots are renewed; of stop: 1: the member that
+  /// gets the copy has no room, and takes none until it says so again.
+  std::uint8_t flag = 0;
   std::uint16_t member = kNobody;
   std::uint16_t slot = 0;
   std::uint16_t other = kNobody;
@@ -126,6 +138,8 @@ class SlotMap final : public remote::AgreedState {
   /// All members that are present, by rank; clients have no weight.
   [[nodiscard]] std::span<const Holder> members() const noexcept { return members_; }
   [[nodiscard]] const Holder* member(Rank rank) const noexcept;
+  /// Whether the others could hold all copies. Else a member that wants to drain does not.
+  [[nodiscard]] bool may_drain(Rank rank) const noexcept;
   /// How many proposals and changes of the members the map has seen.
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   /// The slots that have changed since the last call, ascending, each once.
@@ -140,7 +154,10 @@ class SlotMap final : public remote::AgreedState {
   [[nodiscard]] bool change(PlacedSlot& slot, const Decision& decision) const;
   [[nodiscard]] bool add(PlacedSlot& slot, Rank member, Rank leaving) const;
   [[nodiscard]] bool complete(PlacedSlot& slot) const;
+  static void settle(PlacedSlot& slot);
   [[nodiscard]] bool drop_absent(PlacedSlot& slot) const;
+  static void replace_owner(PlacedSlot& slot);
+  void takes_no_more(Rank rank) noexcept;
   [[nodiscard]] bool holds_keys(Rank rank) const noexcept;
   void has_changed(std::uint32_t number);
   [[nodiscard]] bool is_sound(const PlacedSlot& slot) const;

@@ -10,6 +10,13 @@ namespace dunlin::store {
 
 using Kind = Decision::Kind;
 
+namespace {
+
+/// A member without room for further slots looks for room again.
+constexpr std::uint64_t kTakeAgainNs = 1'000'000'000;
+
+}  // namespace
+
 SlotPlacement::SlotPlacement(remote::Progress& progress, const PlacementOptions& options)
     : progress_(progress),
       me_(progress.fabric().rank()),
@@ -20,15 +27,6 @@ SlotPlacement::SlotPlacement(remote::Progress& progress, const PlacementOptions&
 void SlotPlacement::set_weight(std::uint32_t weight) {
   DUNLIN_ASSERT_ALWAYS(weight <= kMaxWeight, "a weight is at most kMaxWeight");
   weight_ = weight;
-}
-
-/// For the slot as it is now: if it changes before that is decided, this says nothing (STO-P3).
-void SlotPlacement::say(Kind kind, std::uint32_t slot) {
-  DUNLIN_ASSERT_ALWAYS(slot < map_.slots(), "a member speaks of slots that there are");
-  to_say_.push_back({.kind = kind,
-                     .member = static_cast<std::uint16_t>(me_),
-                     .slot = static_cast<std::uint16_t>(slot),
-                     .epoch = map_.slot(slot).epoch});
 }
 
 bool SlotPlacement::is_heard() const noexcept {
@@ -44,25 +42,28 @@ std::size_t SlotPlacement::poll() {
 }
 
 /// Whether the members that hold keys from the beginning have entered, but for those that have
-/// died.
+/// died, and some member holds keys.
 bool SlotPlacement::all_have_entered() const noexcept {
   for (Rank rank = 0; rank < options_.first_holders; ++rank) {
     const Holder* const one = map_.member(rank);
     if (!progress_.is_gone(rank) && (one == nullptr || one->heard == 0)) return false;
   }
-  return true;
+  return std::ranges::any_of(map_.members(), [](const Holder& one) { return one.weight > 0; });
 }
 
 /// STO-P12: the map has all that was said before.
 void SlotPlacement::find_what_to_say() {
   if (!is_heard() || !to_say_.empty()) return;
   const Holder& mine = *map_.member(me_);
-  if (mine.weight != weight_ || mine.takes != takes_)
+  look_for_room(mine);
+  const bool is_awaited = me_ < options_.first_holders && mine.heard == 0;
+  if (mine.weight != weight_ || mine.takes != takes_ || is_awaited)
     to_say_.push_back({.kind = Kind::enter,
                        .flag = static_cast<std::uint8_t>(takes_ ? 1 : 0),
                        .member = static_cast<std::uint16_t>(me_),
                        .value = weight_});
-  if (planned_for_ == map_.version()) return;
+  // That a member is gone, this process may hear later than the map.
+  if (map_.created() && planned_for_ == map_.version()) return;
   planned_for_ = map_.version();
   if (map_.members().front().rank != me_) return;
   if (!map_.created() && all_have_entered())
@@ -72,6 +73,14 @@ void SlotPlacement::find_what_to_say() {
                        .value = options_.slots});
   const std::vector<Decision> planned = plan(map_, options_.limits);
   to_say_.insert(to_say_.end(), planned.begin(), planned.end());
+}
+
+/// Another member has said that there was no room here. Some time later there may be.
+void SlotPlacement::look_for_room(const Holder& mine) noexcept {
+  const std::uint64_t now = progress_.fabric().now_ns();
+  if (takes_ && !mine.takes) takes_again_ns_ = now + kTakeAgainNs;
+  takes_ = mine.takes || now >= takes_again_ns_;
+  if (!takes_) progress_.fabric().wake_at(takes_again_ns_);
 }
 
 /// What the order does not take now, it takes in a later poll. The last of the decisions that are

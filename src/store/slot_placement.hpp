@@ -54,27 +54,25 @@ class SlotPlacement {
 
   /// From now on this member holds keys in proportion to this weight. 0: it drains.
   void set_weight(std::uint32_t weight);
-  /// Whether this member has room for further slots.
-  void set_takes(bool takes) noexcept { takes_ = takes; }
-  /// Says that this member has all of a slot of which it gets a copy.
-  void has_copied(std::uint32_t slot) { say(Decision::Kind::full, slot); }
-  /// Says that this member, the owner, is open, and nobody else.
-  void has_opened(std::uint32_t slot) { say(Decision::Kind::opened, slot); }
+  [[nodiscard]] std::uint32_t weight() const noexcept { return weight_; }
+  /// Proposes it when the order has room.
+  void say(const Decision& decision) { to_say_.push_back(decision); }
 
   std::size_t poll();
 
  private:
-  void say(Decision::Kind kind, std::uint32_t slot);
   [[nodiscard]] bool is_heard() const noexcept;
   [[nodiscard]] bool all_have_entered() const noexcept;
   void find_what_to_say();
+  void look_for_room(const Holder& mine) noexcept;
   [[nodiscard]] std::size_t propose_some();
 
   remote::Progress& progress_;
   const Rank me_;
   const PlacementOptions options_;
   std::uint32_t weight_;
-  bool takes_ = true;
+  bool takes_ = true;                 // further slots, as it has room for them
+  std::uint64_t takes_again_ns_ = 0;  // when it tries again
   SlotMap map_;
   std::unique_ptr<remote::AgreedOrder> order_;
   std::deque<Decision> to_say_;    // in order; those that the order has not taken

@@ -1,6 +1,7 @@
 #include "store/state.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -41,6 +42,9 @@ void check(const StoreOptions& options) {
   if (options.copies < 1 || options.copies > 2)
     throw Error("store '" + options.name + "': copies is " + std::to_string(options.copies) +
                 "; a store has 1 or 2 of each key");
+  if (options.slots < 2 || options.slots > kMaxSlots || !std::has_single_bit(options.slots))
+    throw Error("store '" + options.name + "': slots is " + std::to_string(options.slots) +
+                "; a store has a power of two of them, from 2 to " + std::to_string(kMaxSlots));
   if (options.copies > 1 && options.eviction != Eviction::none)
     throw Error("store '" + options.name +
                 "': a store with two copies does not evict; set copies to 1, or eviction to none");
@@ -57,8 +61,9 @@ void check(const StoreOptions& options) {
 /// The options that all members give alike.
 std::string layout_of(const StoreOptions& options, std::uint32_t members, std::uint32_t most) {
   const bool evicts = options.eviction != Eviction::none;
-  return "store 7\nhomes " + std::to_string(members) + "\nmost-members " + std::to_string(most) +
+  return "store 8\nhomes " + std::to_string(members) + "\nmost-members " + std::to_string(most) +
          "\neviction " + (evicts ? "lru" : "none") + "\ncopies " + std::to_string(options.copies) +
+         "\nslots " + std::to_string(options.slots) +
          (evicts ? "\nchannel " + std::to_string(options.channel) : "");
 }
 
@@ -135,8 +140,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                                         .free_blocks = free_blocks});
   redo = fabric.allocate(
       {.name = "store-redo:" + options.name,
-       .bytes = is_home ? stale_at(progress.capacity(), members, static_cast<Rank>(members))
-                        : kCacheLineBytes});
+       .bytes = is_home ? progress.capacity() * kRecordBytesOfRank : kCacheLineBytes});
   index = fabric.allocate({.name = "store:" + options.name,
                            .bytes = index_bytes,
                            .layout_hash = fnv1a(layout_of(options, members, progress.capacity())),
@@ -147,10 +151,6 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     homes[fabric.rank()].ranks = progress.capacity();
     growth = std::make_unique<Growth>(*this);
     reaper = std::make_unique<Reaper>(*this);
-    if (has_copies()) copies = std::make_unique<Copies>(*this);
-    if (moves_keys()) departure = std::make_unique<Departure>(*this);
-    if (has_copies()) shedding = std::make_unique<Shedding>(*this);
-    if (fabric.rank() >= members) arrival = std::make_unique<Arrival>(*this);
   }
   const std::uint64_t ranks = progress.capacity(), magic = kMagic;
   std::memcpy(header + kBaseAt, &main_headers, sizeof main_headers);
@@ -158,7 +158,6 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   std::memcpy(header + kRanksAt, &ranks, sizeof ranks);
   const std::uint64_t generation = progress.generation();
   std::memcpy(header + kGenerationAt, &generation, sizeof generation);
-  std::memcpy(header + kGaveAt, &generation, sizeof generation);
   std::memcpy(header, &magic, sizeof magic);
   subscription = fabric.subscribe([this](const Event& event) {
     if (event.region != index.id()) return;
@@ -166,19 +165,13 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       why_refused = "store '" + options.name + "': " + std::string(event.text);
     if (event.peer >= homes.size()) return;
     Home& home = homes[event.peer];
-    if (event.kind == Event::Kind::region_withdrawn) {
-      home.withdrawn = true;
-      if (departure != nullptr) departure->look_at_members();
-      if (arrival != nullptr) arrival->look_at_members();
-    }
+    if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
     if (event.kind == Event::Kind::region_connected)
       home.withdrawn = home.is_client = home.refused = false;
     if (event.kind == Event::Kind::region_refused) home.refused = true;
-    // It may have keys of one that is gone.
-    if (event.kind == Event::Kind::region_connected && event.peer >= members)
-      for (Home& one : homes) one.looked_in = one.looks_in = UINT64_MAX;
   });
-  look_at_homes();
+  open_map();
+  if (is_home && placement != nullptr) mover = std::make_unique<Mover>(*this);
   open_room();
   fabric.announce(redo);
   fabric.announce(index);
@@ -188,26 +181,23 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
 /// Completes the changes that its operations had begun, as far as possible now.
 State::~State() {
   reaper.reset();
-  copies.reset();
-  departure.reset();
-  shedding.reset();
-  arrival.reset();
+  mover.reset();
   if (room != nullptr) {
     room->small = nullptr;
     room->large = nullptr;
   }
   for (int polls = 0; polls < kPollsAtEnd; ++polls) {
-    if (transactions.is_idle() && !leftovers.has_locks()) break;
+    if (transactions.is_idle() && completing.empty() && !leftovers.has_locks()) break;
     transactions.poll();
+    completing.advance();
     leftovers.post();
     if (fabric.poll() == 0 && fabric.in_handler()) break;
   }
   transactions.stop();
+  completing.end_all(Status::stopped);
   fabric.abandon(counts_done);
   for (Home& home : homes) {
     fabric.abandon(home.reading.done);
-    fabric.abandon(home.look);
-    fabric.abandon(home.covered_look);
   }
   growth.reset();
   progress.remove(*this);
@@ -226,10 +216,6 @@ Status State::fault(Rank rank) const noexcept {
   if (rank >= homes.size() || fabric.failed(rank) || is_out || homes[rank].withdrawn)
     return Status::lost;
   return homes[rank].refused ? Status::refused : Status::ok;
-}
-
-Rank State::home_of(std::uint64_t hash) const noexcept {
-  return static_cast<Rank>((hash >> 32) * members >> 32);
 }
 
 std::size_t State::block_bytes(const Location& location) noexcept {
@@ -306,14 +292,15 @@ void State::release_record(ChainBatch& batch) noexcept {
 }
 
 std::size_t State::poll_part() {
-  std::size_t done = transactions.poll() + leftovers.post();
+  std::size_t done =
+      transactions.poll() + completing.advance(progress.stopped()) + leftovers.post();
   if (room != nullptr) {
     done += room->channel.poll();
     for (Evictor* const evictor : {room->small.get(), room->large.get()})
       if (evictor != nullptr) done += evictor->poll();
   }
   if (leftovers.has_locks()) look_again_soon();
-  done += take_told();
+  done += take_over_map();
   if (is_home) done += do_duties();
   counters.in_flight.set(progress.in_flight());
   return done;
@@ -321,11 +308,9 @@ std::size_t State::poll_part() {
 
 /// Of a member that holds keys.
 std::size_t State::do_duties() {
-  const std::size_t done =
-      transaction_repair.poll() + correct_counts() + growth->poll() +
-      (reaper != nullptr ? reaper->poll() : 0) + (copies != nullptr ? copies->poll() : 0) +
-      (departure != nullptr ? departure->poll() : 0) +
-      (shedding != nullptr ? shedding->poll() : 0) + (arrival != nullptr ? arrival->poll() : 0);
+  const std::size_t done = transaction_repair.poll() + correct_counts() + growth->poll() +
+                           (reaper != nullptr ? reaper->poll() : 0) +
+                           (mover != nullptr ? mover->poll() : 0);
   const std::uint64_t now = fabric.now_ns();
   memory::store(*reinterpret_cast<std::uint64_t*>(index.memory().data() + kClockAt), now);
   if (now >= next_duty_ns) {
@@ -333,7 +318,6 @@ std::size_t State::do_duties() {
     if (reaper != nullptr) reaper->look();
     small->take_back_empty();
     large->take_back_empty();
-    growth->look_at_share();
     counters.part->look(*this);
   }
   fabric.wake_at(next_duty_ns);  // each time: an earlier wake has made it forget this one

@@ -14,21 +14,19 @@
 #include <dunlin/remote.hpp>
 #include <dunlin/store.hpp>
 
-#include "store/arrival.hpp"
 #include "store/cache.hpp"
 #include "store/call.hpp"
 #include "store/change.hpp"
-#include "store/copies.hpp"
 #include "store/counters.hpp"
-#include "store/departure.hpp"
 #include "store/format.hpp"
 #include "store/growth.hpp"
 #include "store/held_chain.hpp"
 #include "store/index_shape.hpp"
-#include "store/key_homes.hpp"
 #include "store/leftovers.hpp"
+#include "store/mover.hpp"
 #include "store/reaper.hpp"
-#include "store/shedding.hpp"
+#include "store/routes.hpp"
+#include "store/slot_placement.hpp"
 #include "store/transaction.hpp"
 #include "store/transaction_repair.hpp"
 
@@ -49,9 +47,6 @@ struct MappedPart {
   std::uint64_t found_in = UINT64_MAX;  // Fabric::disconnections()
 };
 
-/// So long a call that moves or seeks keys waits for members that are not connected.
-inline constexpr std::uint64_t kConnectNs = 1'000'000'000;
-
 struct State final : remote::Part {
   State(std::unique_ptr<remote::Progress> own, remote::Progress& progress, StoreOptions options);
   ~State() override;
@@ -68,10 +63,11 @@ struct State final : remote::Part {
   [[nodiscard]] CallResult got(Lookup& at) noexcept;
   void note_again(Lookup& at) noexcept;
 
-  [[nodiscard]] remote::Status owner_of(std::uint64_t hash, Rank& owner) noexcept;
+  [[nodiscard]] remote::Status owner_of(Lookup& at) noexcept;
+  [[nodiscard]] remote::Status why_closed(std::uint64_t word) const noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_owner(Lookup& at);
   [[nodiscard]] remote::Protocol<remote::Status> find_index(Rank home);
-  [[nodiscard]] remote::Protocol<remote::Status> outlive(std::uint64_t hash, Rank home);
+  [[nodiscard]] remote::Protocol<remote::Status> outlive(const Lookup& at);
 
   [[nodiscard]] remote::Protocol<remote::Status> find(Lookup& at);
   // These do what find() and get() do, as plain functions, where the home's memory is mapped.
@@ -121,11 +117,7 @@ struct State final : remote::Part {
   void erase(const Change& one, Lookup& at, HeldChain& chain) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_blocks(Lookup& at, HeldChain& chain,
                                                              std::size_t bytes);
-  [[nodiscard]] remote::Protocol<remote::Status> replicate(Deed deed, Lookup& at, HeldChain& chain,
-                                                           std::uint64_t version);
-  [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
-  [[nodiscard]] remote::Protocol<ChainResult> drop_stray(
-      ChainCall call, const std::function<bool(std::uint64_t hash)>& is_stray);
+  [[nodiscard]] bool is_wanted(const Change& one, const Lookup& at) const noexcept;
   [[nodiscard]] Lookup look_at(const ChainCall& call);
   [[nodiscard]] remote::Protocol<remote::Status> lock_chain(const ChainCall& call, Lookup& at,
                                                             HeldChain& chain, Patience patience);
@@ -139,85 +131,53 @@ struct State final : remote::Part {
     return lock_word::make(fabric.rank(), ++serial);
   }
 
+  // --- copies at other members: copies.cpp -------------------------------------------------------
+  [[nodiscard]] remote::Protocol<remote::Status> replicate(Deed deed, Lookup& at, HeldChain& chain,
+                                                           std::uint64_t version);
+  [[nodiscard]] remote::Protocol<remote::Status> take_back(const Lookup& at, HeldChain& chain);
+  [[nodiscard]] remote::Protocol<remote::Status> complete_with_copies(Deed deed, Lookup& at,
+                                                                      HeldChain& chain,
+                                                                      std::uint64_t version);
+  [[nodiscard]] remote::Protocol<remote::Status> complete(std::shared_ptr<CopiedChange> work);
+  [[nodiscard]] remote::Protocol<remote::Status> align_key(std::span<const std::byte> key);
+  [[nodiscard]] Rank next_copy(const Lookup& at, Deed deed,
+                               std::span<const Rank> done) const noexcept;
+  [[nodiscard]] Copy copy_of(Deed deed, const Lookup& at, HeldChain& chain, std::uint64_t version,
+                             Rank to) const noexcept;
+  [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
+
   // --- other calls: operation.cpp ----------------------------------------------------------------
   [[nodiscard]] StoreOperation begin_count();
   [[nodiscard]] StoreOperation begin_leave();
-  [[nodiscard]] StoreOperation begin_take();
+  [[nodiscard]] StoreOperation begin_settle();
   [[nodiscard]] remote::Protocol<CallResult> count_keys();
   [[nodiscard]] remote::Protocol<CallResult> await_leave();
-  [[nodiscard]] remote::Protocol<CallResult> await_keys();
+  [[nodiscard]] remote::Protocol<CallResult> await_settled();
 
-  // --- the homes of a key: copy_homes.cpp --------------------------------------------------------
-  [[nodiscard]] bool has_copies() const noexcept { return options.copies > 1; }
-  [[nodiscard]] KeyHomes homes_of(Rank home, std::uint64_t position,
-                                  const Assumed* assumed = nullptr) const noexcept;
-  [[nodiscard]] Rank first_of(Rank home, std::uint64_t position) const noexcept;
-  [[nodiscard]] Rank first_home_of(std::uint64_t hash) const noexcept;
-  [[nodiscard]] std::optional<Rank> second_home_of(std::uint64_t hash) const noexcept;
-  [[nodiscard]] Rank assumed_place(Rank home, std::uint64_t position,
-                                   const Assumed* assumed) const noexcept;
-  [[nodiscard]] std::optional<Rank> undrained_place(Rank home, std::uint64_t position, Rank first,
-                                                    const Assumed* assumed) const noexcept;
-  void learn_shed(Rank first, std::uint64_t position, std::uint64_t word) noexcept;
-  void learn_drained(Rank home, std::uint64_t below) noexcept;
-  [[nodiscard]] std::vector<KeyGroup> groups_served(const Assumed& assumed) const;
-  /// Like find_place(), for each place that homes_of() looks at.
-  [[nodiscard]] remote::Status find_homes(Rank home, std::uint64_t position) noexcept;
-  [[nodiscard]] bool has_taken_over(Rank home, std::uint64_t position, Rank at) const noexcept;
-  [[nodiscard]] bool covers(Rank home, std::uint64_t position, Rank at) const noexcept;
-  [[nodiscard]] remote::Status know_covered(Rank at) noexcept;
-  /// That a member has all keys of that home, of these positions.
-  void claim(Raises& raises, Rank at, Rank home, std::uint64_t from, std::uint64_t below) const;
-  /// Of what this process knows: between two of them, all positions have the same homes.
-  [[nodiscard]] std::vector<std::uint64_t> bounds() const;
-  /// As words of the own part say.
-  [[nodiscard]] std::uint64_t own_gained(Rank home) const noexcept;
-  [[nodiscard]] bool has_copies_of(Rank home, std::uint64_t position) const noexcept;
-  [[nodiscard]] std::uint64_t own_stale(Rank home) const noexcept;
-  /// Of a home that holds keys of another: whether all members know that.
-  [[nodiscard]] bool is_open(Rank rank) const noexcept;
-  // --- second copies: copies.cpp -----------------------------------------------------------------
-  /// Of a call that finds its home gone: whether its keys have, or will have, another one.
-  [[nodiscard]] bool is_lost(Rank home, std::uint64_t position) const noexcept;
-  [[nodiscard]] bool has_another_home(Rank home, std::uint64_t position, Rank gone) const noexcept;
-  /// know_index(), and more if it has taken over from `home`. `busy`: not all members know yet.
-  [[nodiscard]] remote::Status know_home(Rank home, std::uint64_t position, Rank at) noexcept;
-
-  // --- homes that leave or give keys: placement.cpp ----------------------------------------------
-  /// Where the keys of `home` with that position are, as far as this process knows.
-  [[nodiscard]] Rank place_of(Rank home, std::uint64_t position) const noexcept;
-  /// For Store::home_of(): the home of a key, also if it has died and its keys are lost.
-  [[nodiscard]] Rank known_home_of(std::uint64_t hash) const noexcept;
+  // --- where keys are: placement.cpp -------------------------------------------------------------
+  [[nodiscard]] const SlotMap& map() const noexcept {
+    return placement != nullptr ? placement->map() : fixed_map;
+  }
+  [[nodiscard]] const PlacedSlot& slot_of(std::uint64_t hash) const noexcept {
+    return map().slot(map().slot_of(hash));
+  }
+  [[nodiscard]] bool is_owner(std::uint64_t hash) const noexcept {
+    return route::owner(routes.of(hash)) == fabric.rank();
+  }
+  void open_map();
+  /// Acts on what has changed in the map, and then tells the others that it knows it.
+  std::size_t take_over_map();
   /// As all members agree; or its store has ended.
   [[nodiscard]] bool is_gone(Rank rank) const noexcept;
-  [[nodiscard]] Rank moved_place(Rank home, std::uint64_t position) const noexcept;
-  /// If the member that had the key is gone: asks the others which of them has it. `ok`: place_of()
-  /// is there; `lost`: none has it; `busy`, `under_way`: not known yet.
-  [[nodiscard]] remote::Status find_place(Rank home, std::uint64_t position) noexcept;
-  [[nodiscard]] bool has_looked(Rank home) const noexcept;
-  /// Whether that member need not be asked; else `under_way`, or how asking it has begun.
-  [[nodiscard]] std::optional<remote::Status> look_for_cover(Rank home, Rank at) noexcept;
-  /// With one copy, of a scan that goes on at a member that got the keys of one that is gone.
-  [[nodiscard]] std::uint64_t covered_below(Rank home, std::uint64_t position,
-                                            std::uint64_t end) const noexcept;
-  /// Of all positions, those of which this home has keys.
-  [[nodiscard]] double own_share() const noexcept;
-  /// Whether this process has learned that they have moved.
-  [[nodiscard]] bool has_moved(Rank home, std::uint64_t position) const noexcept {
-    return position < homes[home].moved_below;
-  }
-  /// Of the own part: whether calls on the key come here.
-  [[nodiscard]] bool serves(std::uint64_t hash) const noexcept;
-  [[nodiscard]] bool serves(Rank home, std::uint64_t position) const noexcept;
-  /// Of a member that has joined later: as far as this process has learned.
-  [[nodiscard]] bool has_got_keys(Rank rank) const noexcept;
-  void learn_move(Rank home, std::uint64_t below, Rank to) noexcept;
-  [[nodiscard]] bool learn_departure(Rank home, std::uint64_t position,
-                                     std::uint64_t depth) noexcept;
-  void look_at_homes() noexcept;
-  /// What a home that has left has written here.
-  std::size_t take_told() noexcept;
-  void learn_own_gains() noexcept;
+  /// Of which a member has keys, or may have some.
+  [[nodiscard]] std::uint32_t slots_with_part_of(Rank rank) const noexcept;
+  /// Whether each slot that this member owns is open and has all copies.
+  [[nodiscard]] bool has_all_copies() const noexcept;
+  /// Whether nothing moves, and nothing is to be moved.
+  [[nodiscard]] bool is_settled() const;
+  [[nodiscard]] std::uint32_t usual_weight() const noexcept;
+  /// Whether a member that holds keys has no room for further slots.
+  [[nodiscard]] bool some_are_full() const noexcept;
   struct Dropped {
     std::uint64_t keys = 0;
     std::uint64_t bytes = 0;
@@ -226,8 +186,7 @@ struct State final : remote::Part {
   void lose_counts(const Dropped& dropped) noexcept;
   std::size_t correct_counts() noexcept;
   /// Of a chain of the own part, under its lock: takes away the entries of which that is true.
-  Dropped drop_entries(std::byte* main, std::optional<std::uint64_t> new_depth,
-                       const std::function<bool(std::uint64_t hash)>& goes);
+  Dropped drop_entries(std::byte* main, const std::function<bool(std::uint64_t hash)>& goes);
 
   // --- room: room.cpp ------------------------------------------------------------------------
   void open_room();
@@ -270,7 +229,6 @@ struct State final : remote::Part {
                             std::uint32_t depth) noexcept;
   [[nodiscard]] bool take_header(Rank home, const std::byte* header) noexcept;
   void take_directory(Rank home) noexcept;
-  [[nodiscard]] Rank home_of(std::uint64_t hash) const noexcept;
 
   // --- time --------------------------------------------------------------------------------------
   void sample_clock(Rank home, std::uint64_t clock) noexcept;
@@ -294,6 +252,7 @@ struct State final : remote::Part {
                                          Image& image, std::size_t& bytes) noexcept;
   void free_later(const Location& location);
   [[nodiscard]] StoreStatistics statistics() const;
+  [[nodiscard]] StorePlacement summarize_map() const;
   [[nodiscard]] std::string describe_moves() const;
   [[nodiscard]] std::uint64_t evictions() const noexcept;
   [[nodiscard]] SharedCounter& counter_of(Kind kind) noexcept;
@@ -321,8 +280,6 @@ struct State final : remote::Part {
   };
   /// The knowledge of this process about a member that holds keys.
   struct Home {
-    std::uint64_t moved_below = 0;       // its keys of lower positions have moved
-    Rank moved_to = 0;                   // likewise: to this home
     IndexShape shape;                    // at least; no main headers: not known yet
     std::vector<std::uint64_t> extents;  // offsets, of all main headers that are known
     std::uint64_t ranks = 0;             // that have redo records
@@ -332,68 +289,33 @@ struct State final : remote::Part {
     std::int64_t clock_offset_ns = 0;  // the home's clock minus ours, at least
     std::uint64_t sampled_at_ns = 0;
     std::uint32_t records = 0;  // redo records in use, a bit for each
-    std::uint64_t opened = 0;   // as it was read last
-    /// With copies, of a home that moves keys: the first position of which it may still have second
-    /// copies; and, of a first home, from which member it has made its second copies elsewhere.
-    std::uint64_t drained_below = 0;
-    struct Shed {
-      Rank mover = 0;
-      std::uint64_t below = 0;         // keys of these positions,
-      std::uint64_t marked_below = 0;  // in the chains of these
-    };
-    std::vector<Shed> sheds;  // one of each mover
-    [[nodiscard]] const Shed* shed_of(Rank rank) const noexcept {
-      const auto found = std::ranges::find(sheds, rank, &Shed::mover);
-      return found == sheds.end() ? nullptr : &*found;
-    }
-    /// With copies, of one that has taken over: what it has of each home.
-    std::vector<std::uint64_t> covered;
-    std::uint64_t covered_in = UINT64_MAX;  // generation
-    std::uint64_t covered_read_in = UINT64_MAX;
-    bool reads_covered = false;
-    Completion covered_look;
-    // Once this home is gone: what others have got of its keys.
-    std::uint64_t looked_in = UINT64_MAX;  // generation
-    std::uint64_t gained = 0;              // as it is read
-    std::uint64_t looks_in = UINT64_MAX;
-    bool is_looking = false;
-    Completion look;
-    struct Cover {
-      Rank by = 0;
-      std::uint64_t below = 0;  // position
-    };
-    std::vector<Cover> covers;
-    Rank looks_at = 0;
-    bool skips = false;                // a member that was not connected
-    std::uint64_t looks_since_ns = 0;  // in this generation
     MappedPart mapped;
     bool is_client = false;  // has no index
     bool withdrawn = false;
     bool refused = false;
   };
-  static void begin_look(Home& one) noexcept;
 
   std::unique_ptr<remote::Progress> own_progress;
   remote::Progress& progress;
   Fabric& fabric;
   StoreOptions options;
-  std::uint32_t members = 0;  // to which keys are hashed
+  std::uint32_t members = 0;  // those of lower ranks hold keys from the beginning
   std::uint32_t places = 0;   // ranks of those that may hold keys
   bool is_home = false;       // has an index, and memory for entries
   std::unique_ptr<remote::SlabPool> small;
   std::unique_ptr<remote::SlabPool> large;
   Region index;
   Region redo;
-  std::unique_ptr<Room> room;            // of a store with eviction
-  std::unique_ptr<Growth> growth;        // of a home
-  std::unique_ptr<Copies> copies;        // of a home
-  std::unique_ptr<Departure> departure;  // of a home
-  std::unique_ptr<Shedding> shedding;    // of a home
-  std::unique_ptr<Arrival> arrival;      // of a home that has joined later
+  std::unique_ptr<Room> room;                // of a store with eviction
+  std::unique_ptr<Growth> growth;            // of a home
+  std::unique_ptr<Mover> mover;              // of a home
+  SlotMap fixed_map;                         // of members that stop when one dies
+  std::unique_ptr<SlotPlacement> placement;  // of others
+  Routes routes;
+  std::uint64_t map_taken_over = 0;  // its version, plus 1
   std::vector<Home> homes;
   std::string why_refused;
-  bool has_changed_homes = false;  // keys have moved, or a home is gone
-  [[nodiscard]] bool moves_keys() const noexcept { return options.eviction == Eviction::none; }
+  [[nodiscard]] bool moves_keys() const noexcept { return progress.members().outlives_deaths(); }
   Subscription subscription;
   std::shared_ptr<LocationCache> held_cache;
   LocationCache& cache;  // of this store, or of several threads' stores
@@ -401,7 +323,8 @@ struct State final : remote::Part {
   std::uint64_t incarnations = 0;
   Spares<CallMemory> spare_memory;
   Leftovers leftovers{*this};
-  Dropped uncounted;  // the own counters still have them
+  remote::Runs completing{progress};  // changes with copies
+  Dropped uncounted;                  // the own counters still have them
   Completion counts_done;
   std::unique_ptr<Reaper> reaper;  // of a home
   Store* store = nullptr;

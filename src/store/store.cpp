@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include <dunlin/error.hpp>
 #include <dunlin/store.hpp>
 
 #include "store/state.hpp"
@@ -61,7 +63,7 @@ StoreOperation Store::expire(StoreKey key, std::uint64_t ttl_ns) {
 }
 StoreOperation Store::count() { return state_->begin_count(); }
 StoreOperation Store::leave() { return state_->begin_leave(); }
-StoreOperation Store::take_keys() { return state_->begin_take(); }
+StoreOperation Store::settle() { return state_->begin_settle(); }
 
 // --- by an operation of the caller's -------------------------------------------------------------
 
@@ -105,9 +107,9 @@ void Store::leave(StoreOperation& operation) {
   operation.abandon();
   operation = leave();
 }
-void Store::take_keys(StoreOperation& operation) {
+void Store::settle(StoreOperation& operation) {
   operation.abandon();
-  operation = take_keys();
+  operation = settle();
 }
 
 // --- figures -------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ void Store::for_each_local(const std::function<void(const StoreEntry& entry)>& s
 }
 
 Rank Store::home_of(StoreKey key) const noexcept {
-  return state_->known_home_of(store::hash_of(key.bytes()));
+  return store::route::owner(state_->routes.of(store::hash_of(key.bytes())));
 }
 
 void Store::limit_memory(std::size_t bytes) noexcept { state_->limit_memory(bytes); }
@@ -128,6 +130,13 @@ std::map<std::string, std::uint64_t> Store::counters() const {
   return state_->counters.all.values();
 }
 const std::string& Store::why_refused() const noexcept { return state_->why_refused; }
+StorePlacement Store::placement() const { return state_->summarize_map(); }
+void Store::set_weight(std::uint32_t weight) {
+  if (weight > kMaxStoreWeight)
+    throw Error("store '" + state_->options.name + "': a weight is at most " +
+                std::to_string(kMaxStoreWeight) + ", not " + std::to_string(weight));
+  if (state_->mover != nullptr) state_->placement->set_weight(weight);
+}
 std::string Store::describe_moves() const { return state_->describe_moves(); }
 
 // --- batches -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "store/change.hpp"
 #include "store/format.hpp"
 #include "store/held_chain.hpp"
+#include "store/slot_map.hpp"
 
 /// What a transaction is to do, and what its commit needs for that: it outlives the caller's object
 /// if that gives up a commit which goes on.
@@ -44,6 +45,7 @@ struct TransactionWrite {
   Kind kind = Kind::put;  // put, insert, erase
   std::uint64_t ttl_ns = kNoExpiry;
   std::uint64_t hash = 0;
+  std::uint64_t route = 0;  // of its slot, as `home` was taken from it
   Rank home = 0;
   std::size_t key_bytes = 0;
   std::size_t value_bytes = 0;
@@ -51,9 +53,9 @@ struct TransactionWrite {
   Image entry;                 // as it is to be
   std::vector<Place> vacants;  // slots of the chain
 
-  TransactionWrite* first = nullptr;  // of a second copy: the write at the key's first home
-  TransactionWrite* copy = nullptr;   // of that one: the write at the second home
-  std::uint64_t expiry_ns = 0;        // by the home's clock
+  TransactionWrite* first = nullptr;                   // of a copy: the write at the key's owner
+  std::array<TransactionWrite*, kMaxCopies> copies{};  // of that one
+  std::uint64_t expiry_ns = 0;                         // by the home's clock
 
   // These are the commit's.
   std::optional<HeldKey> held;
@@ -77,7 +79,7 @@ struct TransactionChain {
   Rank home = 0;
   Place main;
   std::uint64_t seen_version = 0;
-  std::uint64_t next_version = 0;  // of the keys whose first home it is
+  std::uint64_t next_version = 0;  // of the keys whose owner's it is
   bool changes = false;
   std::array<std::uint64_t, 2> unlock{};  // version, lock
   std::size_t vacants_taken = 0;
@@ -229,6 +231,7 @@ class Commit {
 
   // --- transaction_lock.cpp: the locks, and what has been read -----------------------------------
   [[nodiscard]] remote::Protocol<remote::Status> await_gets();
+  [[nodiscard]] remote::Protocol<remote::Status> await_owners();
   void order_keys();
   void add_to_order(TransactionWrite& write);
   [[nodiscard]] TransactionWrite& copy_of(TransactionWrite& write);
@@ -244,6 +247,7 @@ class Commit {
   // --- transaction_commit.cpp: blocks and batches ------------------------------------------------
   void plan();
   [[nodiscard]] remote::Protocol<remote::Status> find_headers();
+  [[nodiscard]] remote::Status no_room_at(Rank home);
   [[nodiscard]] bool find(WantedBlock& wanted, bool& is_full) noexcept;
   void add_share(Rank home);
   [[nodiscard]] TransactionShare& share_of(Rank home) const noexcept;
@@ -257,7 +261,7 @@ class Commit {
 
   // --- transaction_undo.cpp ----------------------------------------------------------------------
   [[nodiscard]] bool has_moved_keys() const noexcept;
-  [[nodiscard]] bool has_other_homes() const noexcept;
+  [[nodiscard]] bool awaits_decision() const noexcept;
   [[nodiscard]] bool is_over() const noexcept;
   [[nodiscard]] bool has_lost_a_key() const noexcept;
   [[nodiscard]] bool is_lost_at(Rank home) const noexcept;

@@ -47,6 +47,21 @@ bool Commit::find(WantedBlock& wanted, bool& is_full) noexcept {
   return wanted.block.has_value();
 }
 
+/// A member that gets a copy and has no room gets none: another attempt finds it so.
+Status Commit::no_room_at(Rank home) {
+  Status status = Status::no_room;
+  for (const TransactionWrite* const write : work_->order) {
+    const PlacedSlot& slot = state_.slot_of(write->hash);
+    if (!write->is_copy() || write->home != home || slot.incoming != home) continue;
+    state_.placement->say({.kind = Decision::Kind::stop,
+                           .flag = 1,
+                           .slot = static_cast<std::uint16_t>(state_.map().slot_of(write->hash)),
+                           .epoch = slot.epoch});
+    status = Status::conflict;
+  }
+  return status;
+}
+
 /// Under the locks: only they show which chains grow. `changed`: a header has to be waited for
 /// without them (STO-V4).
 Protocol<Status> Commit::find_headers() {
@@ -65,8 +80,8 @@ Protocol<Status> Commit::find_headers() {
         work_->headers.erase(known);
       } else if (!find(header, is_full)) {
         has_all = false;
-        if (is_full && state_.room == nullptr) co_return Status::no_room;
-        waits = waits || is_full || (!state_.has_copies() && state_.small->asks(header.home));
+        if (is_full && state_.room == nullptr) co_return no_room_at(header.home);
+        waits = waits || is_full || (work_->used_copies == 0 && state_.small->asks(header.home));
       }
     }
     if (waits) co_return Status::changed;
@@ -333,14 +348,14 @@ bool Commit::is_decider_gone() const noexcept {
 
 Commit::Posting Commit::post_slots() noexcept {
   for (std::size_t i = 0; i < work_->used_shares; ++i)
-    if (i != work_->decider || !state_.has_copies())
+    if (i != work_->decider || work_->used_copies == 0)
       work_->shares[i]->to_post = work_->shares[i]->apply;
   return Posting(*this);
 }
 
 Commit::Posting Commit::post_slots_of_decider() noexcept {
   TransactionShare& share = *work_->shares[work_->decider];
-  if (state_.has_copies()) share.to_post = share.apply;
+  if (work_->used_copies > 0) share.to_post = share.apply;
   return Posting(*this);
 }
 

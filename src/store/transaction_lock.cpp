@@ -30,6 +30,7 @@ Fabric& Commit::fabric() const noexcept { return state_.fabric; }
 /// them. `changed`: they are given back, and all is done anew.
 Protocol<Status> Commit::get_ready() {
   Status status = co_await await_gets();
+  if (status == Status::ok) status = co_await await_owners();
   if (status != Status::ok) co_return status;
   order_keys();
   do {
@@ -38,6 +39,8 @@ Protocol<Status> Commit::get_ready() {
       if (status == Status::ok) status = co_await take_record();
       if (status == Status::ok) status = co_await lock_chains();
     }
+    // STO-P8: under the locks.
+    if (status == Status::ok && has_moved_keys()) co_return Status::conflict;
     if (status == Status::ok) status = co_await validate();
     if (status == Status::ok) {
       plan();
@@ -58,18 +61,36 @@ Protocol<Status> Commit::await_gets() {
   co_return Status::ok;
 }
 
+/// Without locks, for which the opening of a slot waits.
+Protocol<Status> Commit::await_owners() {
+  for (std::size_t i = 0; i < work_->used_writes; ++i)
+    for (;;) {
+      const std::uint64_t word = state_.routes.of(work_->writes[i]->hash);
+      if (route::is_open(word)) break;
+      if (const Status why = state_.why_closed(word); why != Status::busy) co_return why;
+      co_await rest_.next(fabric());
+    }
+  co_return Status::ok;
+}
+
 /// The order of (home, main header) at all members, so that no members wait in a circle.
 void Commit::order_keys() {
   for (std::size_t i = 0; i < work_->used_writes; ++i) {
     TransactionWrite& write = *work_->writes[i];
-    write.home = state_.first_home_of(write.hash);
-    write.copy = nullptr;
+    write.route = state_.routes.of(write.hash);
+    write.home = route::owner(write.route);
+    write.copies.fill(nullptr);
     add_to_order(write);
-    const std::optional<Rank> second = state_.second_home_of(write.hash);
-    if (!second) continue;
-    write.copy = &copy_of(write);
-    write.copy->home = *second;
-    add_to_order(*write.copy);
+    if (!route::has_copies(write.route)) continue;
+    const PlacedSlot& slot = state_.slot_of(write.hash);
+    std::size_t copies = 0;
+    for (const Rank rank : {slot.backups[0], slot.backups[1], slot.incoming}) {
+      if (rank == kNobody) continue;
+      TransactionWrite& copy = copy_of(write);
+      copy.home = rank;
+      write.copies.at(copies++) = &copy;
+      add_to_order(copy);
+    }
   }
   std::ranges::sort(work_->order, {}, [](const TransactionWrite* write) {
     return std::pair(write->home, IndexShape::position_of(write->hash));
@@ -86,7 +107,7 @@ void Commit::add_to_order(TransactionWrite& write) {
   work_->order.push_back(&write);
 }
 
-/// Makes the same change for the key's second home.
+/// Makes the same change for another member.
 TransactionWrite& Commit::copy_of(TransactionWrite& write) {
   if (work_->used_copies == work_->copies.size())
     work_->copies.push_back(std::make_unique<TransactionWrite>());
@@ -94,6 +115,7 @@ TransactionWrite& Commit::copy_of(TransactionWrite& write) {
   copy.first = &write;
   copy.kind = write.kind;
   copy.hash = write.hash;
+  copy.route = write.route;
   copy.key_bytes = write.key_bytes;
   copy.key = write.key;
   copy.value_bytes = write.value_bytes;
@@ -118,7 +140,7 @@ Protocol<Status> Commit::find_room() {
                              ? Status::no_room
                              : state_.ask_for_room(wanted.home, wanted.is_large, wanted.size_class,
                                                    room_since_ns_);
-      if (now != Status::ok) why = now;
+      if (now != Status::ok) why = now == Status::no_room ? no_room_at(wanted.home) : now;
     };
     for (TransactionWrite* const write : work_->order) {
       if (const Status fault = state_.fault(write->home); fault != Status::ok) co_return fault;
@@ -161,14 +183,13 @@ Protocol<Status> Commit::lock_chains() {
   }
   co_await Until([&] { return hold_status() != Status::under_way; });
   Status status = hold_status();
-  if (status == Status::ok && has_other_homes()) status = Status::conflict;
   if (status == Status::ok) note_chains();
   co_return status;
 }
 
 void Commit::begin_hold(TransactionWrite& write, const TransactionWrite* before) {
   HeldKey& held =
-      write.held.emplace(state_, write.is_copy() ? Side::second : Side::owner, write.key_span());
+      write.held.emplace(state_, write.is_copy() ? Side::copy : Side::owner, write.key_span());
   held.at.is_change = true;
   held.at.home = write.home;
   held.at.vacants = &write.vacants;
@@ -190,8 +211,7 @@ Status Commit::hold_status() const noexcept {
       status = hold;
       continue;
     }
-    if (hold == Status::conflict)
-      return has_moved_keys() || has_other_homes() ? Status::conflict : Status::changed;
+    if (hold == Status::conflict) return has_moved_keys() ? Status::conflict : Status::changed;
     if (hold != Status::ok) return hold;
     if (write->kind == Kind::insert && !write->is_copy() && write->held->at.result.found)
       return Status::name_taken;

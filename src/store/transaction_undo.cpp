@@ -32,15 +32,10 @@ void Commit::pass_locks_on() noexcept {
 
 Protocol<Status> Commit::why_nothing_happens(Status status) {
   if (status != Status::lost) co_return status;
-  // Another attempt finds the keys at other homes.
-  if (!state_.has_copies()) co_return has_moved_keys() ? Status::conflict : Status::lost;
-  const auto awaits_death = [&] {
-    for (Rank home = 0; home < state_.places; ++home)
-      if (fabric().failed(home) && state_.progress.contains(home)) return true;
-    return false;
-  };
-  while (awaits_death()) co_await rest_.next(fabric());
-  co_return is_over() ? Status::lost : Status::conflict;
+  if (state_.placement == nullptr) co_return Status::lost;
+  while (awaits_decision() && state_.placement->why_stopped().empty())
+    co_await rest_.next(fabric());
+  co_return is_over() ? Status::lost : Status::conflict;  // another attempt finds other owners
 }
 
 void Commit::failed(Status status) noexcept {
@@ -57,7 +52,7 @@ void Commit::failed(Status status) noexcept {
 }
 
 void Commit::happened(Status status) noexcept {
-  if (state_.has_copies() && has_lost_a_key()) status = Status::lost;
+  if (work_->used_copies > 0 && has_lost_a_key()) status = Status::lost;
   pass_locks_on();
   for (TransactionWrite* const write : work_->order) {
     write->entry_block.block.reset();
@@ -93,43 +88,36 @@ void Commit::release_record() noexcept {
 
 // --- where the keys are now ----------------------------------------------------------------------
 
-/// Whether a further attempt finds a key at another home.
+/// Whether the map has changed what it says of a key since this commit looked there.
 bool Commit::has_moved_keys() const noexcept {
-  const auto is_elsewhere = [&](std::uint64_t hash, Rank at) {
-    const Rank home = state_.home_of(hash);
-    const std::uint64_t position = IndexShape::position_of(hash);
-    if (state_.has_copies())
-      return !state_.progress.is_gone(at) && state_.first_of(home, position) != at;
-    return state_.has_moved(home, position) && state_.place_of(home, position) != at;
+  return std::ranges::any_of(work_->order,
+                             [&](const TransactionWrite* write) {
+                               return state_.routes.of(write->hash) != write->route;
+                             }) ||
+         std::ranges::any_of(work_->all_reads(), [&](const auto& one) {
+           return !one->is_own && state_.routes.of(one->seen.hash) != one->seen.route;
+         });
+}
+
+/// Whether a member has failed of which the map does not say so yet.
+bool Commit::awaits_decision() const noexcept {
+  const auto awaits = [&](Rank home, std::uint64_t hash, std::uint64_t route) {
+    return state_.fault(home) == Status::lost && state_.routes.of(hash) == route;
   };
   return std::ranges::any_of(work_->order,
                              [&](const TransactionWrite* write) {
-                               return !write->is_copy() && is_elsewhere(write->hash, write->home);
+                               return awaits(write->home, write->hash, write->route);
                              }) ||
          std::ranges::any_of(work_->all_reads(), [&](const auto& one) {
-           return !one->is_own && is_elsewhere(one->seen.hash, one->seen.home);
+           return !one->is_own && awaits(one->seen.home, one->seen.hash, one->seen.route);
          });
 }
 
-/// With two copies, they may have become others while the locks were taken.
-bool Commit::has_other_homes() const noexcept {
-  return state_.has_copies() && std::ranges::any_of(work_->order, [&](const auto* write) {
-           if (write->is_copy()) return false;
-           const KeyHomes now =
-               state_.homes_of(state_.home_of(write->hash), IndexShape::position_of(write->hash));
-           const std::optional<Rank> copy =
-               write->copy == nullptr ? std::nullopt : std::optional(write->copy->home);
-           return now.first != write->home || now.second != copy;
-         });
-}
-
-/// Whether no further attempt can find all keys, as both homes of one have failed.
+/// Whether no further attempt can find all keys.
 bool Commit::is_over() const noexcept {
   return std::ranges::any_of(work_->order,
                              [&](const TransactionWrite* write) {
-                               return state_.is_lost(state_.home_of(write->hash),
-                                                     IndexShape::position_of(write->hash)) ||
-                                      state_.homes[write->home].withdrawn;
+                               return route::is_lost(state_.routes.of(write->hash));
                              }) ||
          std::ranges::any_of(work_->all_reads(), [](const auto& one) {
            return one->operation.status() == Status::lost;
@@ -142,11 +130,13 @@ bool Commit::is_lost_at(Rank home) const noexcept {
   });
 }
 
-/// Whether both homes of a key have failed before they had all of it.
+/// Whether all members with a key have failed before they had all of it.
 bool Commit::has_lost_a_key() const noexcept {
   return std::ranges::any_of(work_->order, [&](const TransactionWrite* write) {
     return !write->is_copy() && is_lost_at(write->home) &&
-           (write->copy == nullptr || is_lost_at(write->copy->home));
+           std::ranges::all_of(write->copies, [&](const TransactionWrite* copy) {
+             return copy == nullptr || is_lost_at(copy->home);
+           });
   });
 }
 

@@ -71,10 +71,10 @@ class AuditedStore {
     return 1;
   }
   void stop() { stopping_ = true; }
-  void take_keys() {
+  void settle() {
     if (stopping_ || !store) return;
     take_ = std::make_unique<StoreOperation>();
-    store->take_keys(*take_);
+    store->settle(*take_);
   }
   void leave(bool also_the_group) {  // once its keys have moved
     if (stopping_) return;
@@ -97,7 +97,7 @@ class AuditedStore {
                 std::to_string(call.key) + " at " +
                 std::to_string(store->home_of(key_of(call.key)));
     if (leave_ && !leave_->finished()) text += ", leave";
-    if (take_ && !take_->finished()) text += ", take_keys";
+    if (take_ && !take_->finished()) text += ", settle";
     return store ? text + "\n" + store->describe_moves() + "\n" : text;
   }
   /// Whether a change has read the former entry, which it does under the lock.
@@ -158,6 +158,7 @@ struct StoreAuditor {
     // Copies can be made again only if there is room for them.
     options.memory_bytes = schedule == Schedule::moves ? 4 * kMinStoreBytes : kMinStoreBytes;
     options.large_bytes = 0;
+    options.slots = 16U << below(3);
     options.expected_keys = key_count == kKeys ? 1 : 1 + below(16);
     options.cache_bytes = below(3) == 0 ? 0 : 256;
     options.homes = below(2) == 0 ? 1 : founders;
@@ -332,7 +333,7 @@ struct StoreAuditor {
       if (leaves_again)
         stores[founders]->leave(below(2) == 0);
       else
-        stores[founders]->take_keys();
+        stores[founders]->settle();
     });
     world.run_for(below(200'000));
   }
@@ -349,9 +350,11 @@ struct StoreAuditor {
     return true;
   }
 
-  /// With copies: others are members without this one, and it does not know that yet.
+  /// Whether the keys of one that is gone are at others then.
+  bool has_successors() const { return options.copies > 1 || options.eviction != Eviction::none; }
+  /// Others are members without this one, and it does not know that yet.
   bool is_behind(Rank rank) const {
-    if (options.copies == 1) return false;
+    if (!has_successors()) return false;
     for (const auto& other : stores)
       if (!gone[other->rank] && other->is_member() &&
           other->members->generation() > stores[rank]->members->generation())
@@ -359,10 +362,10 @@ struct StoreAuditor {
     return false;
   }
 
-  /// With copies: the others have removed it, and it does not know that yet. What it reads
-  /// meanwhile may be old (STO-C2).
+  /// The others have removed it, and it does not know that yet. What it reads meanwhile may be old
+  /// (STO-C2).
   bool is_removed(Rank rank) const {
-    if (options.copies == 1) return false;
+    if (!has_successors()) return false;
     for (const auto& other : stores)
       if (other->is_member() && !other->members->contains(rank) &&
           other->members->generation() > stores[rank]->members->generation())

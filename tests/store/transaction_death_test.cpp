@@ -170,7 +170,8 @@ struct Bank {
   }
   [[nodiscard]] bool has_copies() const { return seed % kSeedsPerCopies == 2; }
   [[nodiscard]] bool is_left(const Store& store, std::uint64_t account) const {
-    return has_copies() || !gone[store.home_of(account)];
+    const Rank owner = store.home_of(account);
+    return owner != kNoOwner && (has_copies() || !gone[owner]);
   }
 
   bool all_idle() {

@@ -66,7 +66,6 @@ class UnheardMember : public testing::Test {
     for (Rank rank = 0; rank < kAll; ++rank) {
       Node& node = nodes.at(rank);
       if (rank == kLate) node.members.hear_of(kLate);
-      options.contributes = rank == kLate;
       node.progress = std::make_unique<remote::Progress>(world->fabric(rank), node.members);
       node.store = std::make_unique<Store>(*node.progress, options);
       world->attach(rank, [progress = node.progress.get()] { return progress->poll(); });
@@ -80,10 +79,6 @@ class UnheardMember : public testing::Test {
   }
   void TearDown() override { end(); }
   Store& at(Rank rank) { return *nodes.at(rank).store; }
-  void hear(Rank by) {
-    nodes.at(by).members.hear_of(kLate);
-    world->on(by, [] {});  // it polls
-  }
   void hear_of_death(Rank dead, Rank by) {
     nodes.at(by).members.hear_of_death(dead);
     world->on(by, [] {});
@@ -115,32 +110,6 @@ class UnheardMember : public testing::Test {
   std::unique_ptr<sim::World> world;
   std::vector<Node> nodes;
 };
-
-TEST_F(UnheardMember, IsGivenTheKeysThatItHasAskedFor) {
-  start(1);
-  for (int key = 0; key < 20; ++key) put(1, std::to_string(key), "value");
-  auto take = at(kLate).take_keys();
-  world->run_for(1'000'000);
-  EXPECT_FALSE(take.finished()) << "the home does not know it yet";
-  hear(0);
-  EXPECT_EQ(remote::describe(end_of(take)), "done");
-  EXPECT_GT(at(kLate).statistics().keys, 0U);
-}
-
-TEST_F(UnheardMember, IsFoundByThoseWhoseKeysItHasTaken) {
-  start(1);
-  for (int key = 0; key < 20; ++key) put(1, std::to_string(key), "value");
-  hear(0);
-  EXPECT_EQ(remote::describe(end_of(at(kLate).take_keys())), "done");
-  for (int key = 0; key < 20; ++key) {
-    EXPECT_EQ(get(1, std::to_string(key)), "value");
-    put(2, std::to_string(key), "new");
-    EXPECT_EQ(get(0, std::to_string(key)), "new");
-  }
-  auto count = at(2).count();
-  EXPECT_EQ(remote::describe(end_of(count)), "done");
-  EXPECT_EQ(count.keys(), 20U);
-}
 
 TEST_F(UnheardMember, KeepsItsLockWhenTheMembersChange) {
   std::uint64_t amid = 0;
@@ -175,17 +144,6 @@ TEST_F(UnheardMember, KeepsItsSlabWhenTheMembersChange) {
     EXPECT_EQ(get(1, "home " + std::to_string(key)), "home") << "two members have used one block";
     EXPECT_EQ(get(1, "late " + std::to_string(key)), "late") << "two members have used one block";
   }
-}
-
-TEST_F(UnheardMember, IsWaitedForByAHomeThatLeaves) {
-  start(1);
-  for (int key = 0; key < 20; ++key) put(1, std::to_string(key), "value");
-  auto leave = at(0).leave();
-  world->run_for(1'000'000);
-  EXPECT_FALSE(leave.finished()) << remote::describe(leave.status());
-  hear(0);
-  EXPECT_EQ(remote::describe(end_of(leave)), "done");
-  for (int key = 0; key < 20; ++key) EXPECT_EQ(get(1, std::to_string(key)), "value");
 }
 
 /// Ranks are given in order, so who is below one that has come has come before, or never does.

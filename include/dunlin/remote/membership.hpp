@@ -34,6 +34,8 @@ class Membership {
   [[nodiscard]] virtual std::uint32_t capacity() const noexcept { return founders(); }
   /// A sentence that says why this process is no member any more; empty while it is one.
   [[nodiscard]] virtual const std::string& why_stopped() const noexcept = 0;
+  /// Whether members go on when others die or leave, and have an order of decisions.
+  [[nodiscard]] virtual bool outlives_deaths() const noexcept { return false; }
   /// Makes the progress that the agreement needs; Progress::poll() calls it.
   virtual std::size_t poll() { return 0; }
   /// The events besides the fabric's that must end a sleep, so that poll() is called in time.
