@@ -1,6 +1,7 @@
 #include "store/client.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <dunlin/error.hpp>
 
@@ -83,6 +84,13 @@ Client::Answer Client::take_any() {
   const std::unique_ptr<redisReply, decltype(&freeReplyObject)> reply(static_cast<redisReply*>(raw),
                                                                       freeReplyObject);
   return answer_of(*reply);
+}
+
+bool Client::wait_for_reply(std::chrono::milliseconds most) {
+  for (int all_sent = 0; all_sent == 0;)
+    if (redisBufferWrite(context_.get(), &all_sent) != REDIS_OK) complain();
+  pollfd one{.fd = context_->fd, .events = POLLIN, .revents = 0};
+  return ::poll(&one, 1, static_cast<int>(most.count())) > 0;
 }
 
 void complain_of(const Client::Answer& error) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,8 @@ class Client {
   Answer take();
   /// The reply, which may be an error.
   Answer take_any();
+  /// Sends what send() has been given, and waits; returns whether a part of a reply is there.
+  bool wait_for_reply(std::chrono::milliseconds most);
 
  private:
   struct Close {

@@ -1,6 +1,8 @@
 #include "command.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include <dunlin/limits.hpp>
 
 #include "store/serve.hpp"
+#include "store/server_list.hpp"
 #include "store/tools.hpp"
 #include "value_option.hpp"
 
@@ -23,7 +26,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kServeFooter = R"(
 Each member is one such process; all of --members must be there before the store works. Others can
---join later: they serve the keys of all, and hold none unless they --take-keys. Clients of any
+--join later: each gets its share of the keys by itself, unless it has --no-keys. Clients of any
 member see the same keys. A signal (Ctrl-C) ends a member, after what its clients have begun. The
 keys that it holds go with it, unless it has two --copies or --hand-over.
 
@@ -37,11 +40,24 @@ Examples:
   dunlin store serve --members a,b --name b --resp 127.0.0.1:6391
   dunlin store serve --memory 1024 --eviction lru                  # a cache
   dunlin store serve --join --name c --resp 127.0.0.1:6392         # at any time
-  dunlin store serve --join --name d --take-keys --hand-over --resp 127.0.0.1:6393
+  dunlin store serve --join --name d --hand-over --resp 127.0.0.1:6393
   dunlin store serve --members a,b --name a --fabric tcp --secret-file secret
                      --rendezvous 10.0.0.1:7700 --resp 10.0.0.1:6390 --password-file password)";
 
 constexpr std::uint32_t kMaxMemoryMb = 1 << 16;
+
+/// It stands between blanks where servers tell each other.
+CLI::Validator host_name() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const bool fits = text.size() <= resp::kMaxHostBytes &&
+                          std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+        return fits ? std::string()
+                    : fmt::format("must be a host's name or address, of 1 to {} bytes",
+                                  resp::kMaxHostBytes);
+      },
+      "");
+}
 
 /// A store of one member needs no names.
 void add_member_options(CLI::App& command, cast::PlaceOptions& place) {
@@ -63,11 +79,15 @@ void add_serve(CLI::App& store) {
           "if it is an address of this host's network, and then it needs a password")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
+  add_text(*command, "--announce", options->announced_host, "HOST",
+           "The name or address that cluster clients are told for this server, if it is not\n"
+           "that of --resp")
+      ->check(host_name());
   add_text(*command, "--password-file", options->password_file, "FILE",
            "Holds what clients AUTH with; it may be the file of --secret-file");
   add_number(*command, "--memory", options->memory_mb, "MB",
-             "Megabytes that this member contributes; one that joins contributes none, except\n"
-             "with --take-keys",
+             "Megabytes that this member contributes, unless it has --no-keys. Members hold\n"
+             "keys in proportion to them",
              number_between(1, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
   add_number(*command, "--max-memory", options->max_memory_mb, "MB",
@@ -83,18 +103,16 @@ void add_serve(CLI::App& store) {
       ->type_name("none|lru")
       ->default_str("none");
   add_number(*command, "--copies", options->copies, "1|2",
-             "Founders that hold each key: with 2, no key is lost when one of them dies;\n"
+             "Members that hold each key: with 2, no key is lost when one of them dies;\n"
              "the same for all members. Not with --eviction lru",
              number_between(1, 2, "copies"))
       ->capture_default_str();
-  command->add_flag(
-      "--take-keys", options->takes_keys,
-      "With --join: contribute memory, and take half of the keys of one member, while\n"
-      "clients use them. Not with --eviction lru");
+  command->add_flag("--no-keys", options->holds_none,
+                    "With --join: serve the keys of all, and hold none. Without it, a member that\n"
+                    "joins gets its share from the others, while clients use the keys");
   command->add_flag("--hand-over", options->hands_over,
-                    "After a signal, give all keys to another member before leaving, if one that\n"
-                    "has given none can take them. After a further signal it leaves without. Not\n"
-                    "with --eviction lru");
+                    "After a signal, give all keys to other members before leaving, if these have\n"
+                    "room. After a further signal it leaves without");
   add_number(*command, "--cache", options->cache_mb, "MB",
              "Megabytes for the locations of keys; 16 bytes hold one",
              number_between(0, kMaxMemoryMb, "megabytes"))
@@ -107,7 +125,7 @@ void add_serve(CLI::App& store) {
   command->callback([options] { resp::serve(*options); });
 }
 
-/// One of get, put, load, dump, stats.
+/// One of get, put, load, dump, stats, status, drain, rebalance.
 CLI::App& add_tool(CLI::App& store, const char* name, const char* about,
                    const std::shared_ptr<ToolOptions>& options,
                    void (*tool)(const ToolOptions& options)) {
@@ -141,6 +159,15 @@ void add_tools(CLI::App& store) {
       .add_option("FILE", of_dump->file, "Where to; -: standard output")
       ->capture_default_str();
   add_tool(store, "stats", "Print what a server knows of itself", options(), resp::stats);
+  add_tool(store, "status", "Print which members hold which share of the keys", options(),
+           resp::status);
+  add_tool(store, "drain",
+           "Make the member of this server hand all of its keys to others, and wait until it has",
+           options(), resp::drain);
+  add_tool(
+      store, "rebalance",
+      "Give the member of this server its share of the keys again, and wait until no key moves",
+      options(), resp::rebalance);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <dunlin/fabric/pending_join.hpp>
+#include <dunlin/store/placement.hpp>
 
 /// The key-value store as the Redis commands see it: calls that are under way until they end. The
 /// command has dunlin::Store behind it (store_values.hpp), the tests a map of their own.
@@ -48,11 +49,13 @@ struct Order {
     insert,   // only if the key is absent
     replace,  // puts only if the key is there
     erase,
-    update,   // does what `decide` says, with no other change of the key in between
-    expire,   // sets the time to live
-    count,    // counts all keys
-    scan,     // finds some keys behind the cursor
-    transact  // does what `decide_keys` says, with no other change of the keys in between
+    update,    // does what `decide` says, with no other change of the key in between
+    expire,    // sets the time to live
+    count,     // counts all keys
+    scan,      // finds some keys behind the cursor
+    transact,  // does what `decide_keys` says, with no other change of the keys in between
+    settle,    // waits until no key is left to be moved to another member
+    nothing    // ends at once
   };
   using Decide = Change (*)(void* context, std::optional<std::string_view> current);
   /// Fills in the changes of the keys; returns false if none of them is to happen.
@@ -123,6 +126,16 @@ struct MemoryLimit {
   bool evicts = false;      // instead of refusing what has no room
 };
 
+/// Where a member of the store serves clients.
+struct ServedAt {
+  Rank rank = 0;
+  std::string id = {};    // 40 hexadecimal digits, which no other server has
+  std::string name = {};  // the member's
+  std::string host = {};  // a name, or an address
+  std::uint32_t port = 0;
+  friend bool operator==(const ServedAt&, const ServedAt&) = default;
+};
+
 class KeyValues {
  public:
   KeyValues() = default;
@@ -142,6 +155,19 @@ class KeyValues {
   [[nodiscard]] virtual MemoryLimit memory_limit() const = 0;
   /// 0: all that there is.
   virtual void limit_memory(std::uint64_t bytes) = 0;
+
+  // --- the members of the store ------------------------------------------------------------------
+  [[nodiscard]] virtual Rank self() const = 0;
+  /// How many members hold each key.
+  [[nodiscard]] virtual std::uint32_t copies() const = 0;
+  /// Which members hold how many of the keys.
+  [[nodiscard]] virtual StorePlacement placement() const = 0;
+  /// The members that serve clients, by rank; this one is among them.
+  [[nodiscard]] virtual std::vector<ServedAt> servers() const = 0;
+  /// From now on this member has its share of the keys, or hands all of them to others. Returns the
+  /// error if that cannot be; null if it can.
+  [[nodiscard]] virtual const char* hold_keys(bool holds) = 0;
+
   /// Since 1970.
   [[nodiscard]] virtual std::uint64_t unix_ns() const = 0;
   [[nodiscard]] std::uint64_t unix_ms() const { return unix_ns() / 1'000'000; }

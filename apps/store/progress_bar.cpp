@@ -18,15 +18,18 @@ constexpr std::chrono::milliseconds kInterval{100};
 ProgressBar::ProgressBar(std::string what, std::uint64_t total)
     : what_(std::move(what)), total_(total), on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-ProgressBar::~ProgressBar() {
+void ProgressBar::clear() noexcept {
   if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
+
+bool ProgressBar::is_due() const noexcept {
+  return on_terminal_ && std::chrono::steady_clock::now() >= next_;
 }
 
 void ProgressBar::show(std::uint64_t done) {
-  if (!on_terminal_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_) return;
-  next_ = now + kInterval;
+  if (!is_due()) return;
+  next_ = std::chrono::steady_clock::now() + kInterval;
   shown_ = true;
   std::fputs(("\r\033[K" + line(what_, done, total_)).c_str(), stderr);
 }

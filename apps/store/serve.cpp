@@ -1,7 +1,8 @@
 #include "store/serve.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +20,11 @@
 #include "multicast/leave.hpp"
 #include "read_file.hpp"
 #include "signals.hpp"
-#include "standard_output.hpp"
+#include "store/member_printer.hpp"
+#include "store/progress_bar.hpp"
 #include "store/server.hpp"
+#include "store/server_directory.hpp"
+#include "store/share_watch.hpp"
 #include "store/store_values.hpp"
 
 namespace dunlin::app::resp {
@@ -52,47 +56,29 @@ bool may_be_joined(const cast::PlaceOptions& place) {
 }
 
 void check_moves(const ServeOptions& options) {
-  if (!options.takes_keys && !options.hands_over) return;
-  if (options.takes_keys && !options.place.join)
-    throw BadInput("--take-keys: a founder has its keys from the start; it is for one with --join");
-  if (options.place.join && !options.takes_keys)
-    throw BadInput("--hand-over: one that joins without --take-keys holds no keys");
-  if (options.evicts)
-    throw BadInput(fmt::format("{}: keys move only without eviction",
-                               options.takes_keys ? "--take-keys" : "--hand-over"));
+  if (options.holds_none && !options.place.join)
+    throw BadInput(
+        "--no-keys: a founder holds keys from the start; it is for one that comes with --join");
+  if (options.holds_none && options.hands_over)
+    throw BadInput("--hand-over: one with --no-keys holds no keys; give one of the two");
 }
 
-/// Prints lines that begin with the member's name.
-class Printer {
- public:
-  explicit Printer(const std::string& name) : name_(name) {}
-  void operator()(const std::string& text) const { say(fmt::format("{}: {}\n", name_, text)); }
-  /// What must not keep the member from its work if it cannot be printed: see complain().
-  void try_to(const std::string& text) noexcept {
-    try {
-      (*this)(text);
-    } catch (const Error&) {
-      if (!failure_) failure_ = std::current_exception();
-    }
+/// What cluster clients are told of this server. Of an address that stands for all addresses of the
+/// host, the host's name.
+ServedAt describe_self(const ServeOptions& options, const Fabric& fabric, const std::string& name,
+                       const Endpoint& endpoint, std::uint16_t port) {
+  ServedAt self{.rank = fabric.rank(),
+                .id = make_run_id(),
+                .name = name,
+                .host = endpoint.address,
+                .port = port};
+  if (!options.announced_host.empty()) {
+    self.host = options.announced_host;
+  } else if (endpoint.address == "0.0.0.0" || endpoint.address == "::") {
+    std::array<char, kMaxHostBytes + 1> host{};
+    if (gethostname(host.data(), kMaxHostBytes) == 0 && host[0] != '\0') self.host = host.data();
   }
-  /// Throws what try_to() has met.
-  void complain() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  const std::string& name_;
-  std::exception_ptr failure_;
-};
-
-void say_how_it_took(const StoreOperation& taking, Printer& print) {
-  if (taking.ok())
-    print.try_to("has taken half of a member's keys");
-  else if (taking.status() == remote::Status::not_allowed)
-    print.try_to("has taken no keys: each member that has keys has given half of them already");
-  else
-    print.try_to(fmt::format("has not taken half of a member's keys, and holds what had moved: {}",
-                             remote::describe(taking.status(), "store")));
+  return self;
 }
 
 constexpr std::uint64_t kLookAtSignalsNs = 10'000'000;
@@ -110,14 +96,23 @@ const char* further_signal(SignalGuard& signals) {
 }
 
 /// Returns when all keys have moved, or another signal comes: why some have not; empty if all have.
-std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, Printer& print) {
+std::string hand_over(Store& store, std::uint32_t copies, ServerDirectory& directory,
+                      SignalGuard& signals, MemberPrinter& print) {
   print.try_to("hands its keys over; after a further signal it leaves without");
+  const auto held = [&] { return held_by(part_of(store.placement(), store.fabric().rank())); };
+  const std::uint32_t slots = held();
   StoreOperation leaving = store.leave();
-  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way)
-    if (const char* const signal = further_signal(signals)) {
-      print.try_to(fmt::format("leaves without handing over the rest, because of {}", signal));
-      return fmt::format("{} came before all had moved", signal);
-    }
+  ProgressBar bar("hands its keys over", slots);
+  while (leaving.wait(kLookAtSignalsNs) == remote::Status::under_way) {
+    directory.poll();
+    if (bar.is_due()) bar.show(slots - std::min(slots, held()));
+    const char* const signal = further_signal(signals);
+    if (signal == nullptr) continue;
+    bar.clear();
+    print.try_to(fmt::format("leaves without handing over the rest, because of {}", signal));
+    return fmt::format("{} came before all had moved", signal);
+  }
+  bar.clear();
   if (leaving.ok()) {
     print.try_to("has handed its keys over");
     return {};
@@ -125,7 +120,7 @@ std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, 
   if (leaving.status() != remote::Status::not_allowed)
     return remote::describe(leaving.status(), "store");
   if (!holds_keys(store)) return {};
-  return copies == 1 ? "there is no other member that has keys and has given none"
+  return copies == 1 ? "there is no other member that holds keys"
                      : "there are no two other members for both copies";
 }
 
@@ -134,14 +129,13 @@ std::string hand_over(Store& store, std::uint32_t copies, SignalGuard& signals, 
 void serve(ServeOptions options) {
   check_moves(options);
   const Endpoint endpoint = choose_endpoint(options);
-  const ServiceOptions service_options{
-      .password = read_secret_file(options.password_file, "--password-file")};
+  const std::string password = read_secret_file(options.password_file, "--password-file");
   complete(options.place);
   const bool joinable = may_be_joined(options.place);
   if (!joinable) options.place.listen = options.place.fabric.rendezvous;  // looked for by nobody
   const cast::Place place(options.place);
   const std::string& name = place.name();
-  Printer print(name);
+  MemberPrinter print(name);
   print(fmt::format("process {}", getpid()));
   SignalGuard signals;
   Server server(endpoint);  // before the group: a port that is taken is no reason to disturb it
@@ -153,26 +147,39 @@ void serve(ServeOptions options) {
   GroupMembers members(*entered.group, options.most_members);
   remote::Progress progress(entered.group->fabric(), members);
   const std::size_t memory_bytes = options.memory_mb * kMegabyte;
-  Store store(progress, {.contributes = options.takes_keys,
+  const bool holds = !options.holds_none;
+  Store store(progress, {.contributes = options.place.join && holds,
                          .memory_bytes = memory_bytes,
                          .large_bytes = memory_bytes / kLargeShare,
                          .copies = options.copies,
                          .cache_bytes = options.cache_mb * kMegabyte,
                          .eviction = options.evicts ? Eviction::lru : Eviction::none,
                          .limit_bytes = options.max_memory_mb * kMegabyte});
-  StoreValues values(store, [&](const std::string& why) { print.try_to(why); });
-  Service service(values, {.password = service_options.password, .port = server.port()});
+  const ServedAt self = describe_self(options, fabric, name, endpoint, server.port());
+  ServerDirectory directory(progress, self);
+  std::optional<ShareWatch> share;
+  StoreValues values(store, {.on_refused = [&](const std::string& why) { print.try_to(why); },
+                             .copies = options.copies,
+                             .weight = holds ? options.memory_mb : 0,
+                             .directory = &directory,
+                             .on_poll =
+                                 [&] {
+                                   if (share) share->poll();
+                                 }});
+  Service service(values, {.password = password, .port = server.port(), .run_id = self.id});
   print(fmt::format("serves Redis clients at {}, over {}",
                     Endpoint{endpoint.address, server.port()}.text(), fabric.description()));
-  StoreOperation taking;
-  if (options.takes_keys) {
-    store.take_keys(taking);
-    taking.then([&] { say_how_it_took(taking, print); });
-  }
+  if (options.place.join)
+    print(holds ? "gets its share of the keys, while clients use them"
+                : "holds no keys, and serves those of the others");
+  if (holds) share.emplace(store, options.copies, print);
   server.run(service, signals.descriptor());
   const char* const signal = signals.caught();
-  const std::string kept =
-      options.hands_over ? hand_over(store, options.copies, signals, print) : std::string();
+  share.reset();
+  directory.withdraw();
+  const std::string kept = options.hands_over
+                               ? hand_over(store, options.copies, directory, signals, print)
+                               : std::string();
   cast::leave(*entered.group, name, signals);
   print(fmt::format("ends because of {}, after {} commands",
                     signal == nullptr ? "a signal" : signal, service.counters().commands));

@@ -19,8 +19,9 @@ struct ServeOptions {
   std::uint32_t copies = 1;         // how many of each key
   std::uint32_t most_members = 64;  // the most that ever come, founders included
   std::uint32_t cache_mb = 1;
-  bool takes_keys = false;  // a joiner: half of a home's
-  bool hands_over = false;  // gives its keys to another member before it leaves
+  bool holds_none = false;          // a joiner: has no share of the keys
+  bool hands_over = false;          // gives its keys to other members before it leaves
+  std::string announced_host = {};  // for cluster clients; empty: that of the endpoint
 };
 
 /// A member of the store that serves Redis clients until a signal comes. Throws Error.

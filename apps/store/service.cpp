@@ -15,20 +15,17 @@ constexpr std::size_t kKeptJobs = 4096;
 constexpr std::size_t kKeptScratchBytes = 4096;
 constexpr std::size_t kKeptArguments = 64;
 
-std::string random_id() {
+}  // namespace
+
+std::string make_run_id() {
   std::random_device random;
   std::string id;
   for (int i = 0; i < 5; ++i) id += fmt::format("{:08x}", random());
   return id;
 }
 
-}  // namespace
-
 Service::Service(KeyValues& values, ServiceOptions options)
-    : values_(values),
-      options_(std::move(options)),
-      started_ms_(values.unix_ms()),
-      run_id_(random_id()) {}
+    : values_(values), options_(std::move(options)), started_ms_(values.unix_ms()) {}
 
 bool Service::is_password(std::string_view text) const noexcept {
   const std::string& right = options_.password;

@@ -20,9 +20,13 @@ namespace dunlin::app::resp {
 
 class Session;
 
+/// 40 hexadecimal digits, which no other server has.
+[[nodiscard]] std::string make_run_id();
+
 struct ServiceOptions {
   std::string password = {};  // empty: none is asked for
   std::uint32_t port = 0;     // for INFO
+  std::string run_id = make_run_id();
 };
 
 struct ServiceCounters {
@@ -47,8 +51,7 @@ class Service {
   [[nodiscard]] ServiceCounters& counters() noexcept { return counters_; }
   /// Resets all counters but those of the present state.
   void reset_counters() noexcept { counters_ = {.clients = counters_.clients}; }
-  /// 40 hexadecimal digits, which no other server has.
-  [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
+  [[nodiscard]] const std::string& run_id() const noexcept { return options_.run_id; }
   [[nodiscard]] Scripts& scripts() noexcept { return scripts_; }
   [[nodiscard]] std::uint64_t started_ms() const noexcept { return started_ms_; }
   /// Takes as long whatever the two have in common.
@@ -101,7 +104,6 @@ class Service {
   ServiceOptions options_;
   ServiceCounters counters_;
   std::uint64_t started_ms_;
-  std::string run_id_;
   Scripts scripts_;
   std::map<std::uint64_t, Session*> sessions_;
   std::size_t input_bytes_ = 0;

@@ -45,6 +45,11 @@ class StoreCall final : public Call {
         if (transact_->advance()) return true;
         transacts_.push_back({transact_.get(), this});
         return false;
+      case Order::Kind::settle:
+        store_.settle(operation_);
+        return wait_for(operation_);
+      case Order::Kind::nothing:
+        return true;
       default:
         start_operation();
         return wait_for(operation_);
@@ -155,8 +160,10 @@ std::unique_ptr<Call> StoreValues::make_call() {
 /// each may take long: what is left after kMaxWorkMs is the first in the next poll.
 std::size_t StoreValues::poll() {
   std::size_t done = store_.poll();
+  if (options_.directory != nullptr) done += options_.directory->poll();
+  options_.on_poll();
   if (store_.why_refused() != why_refused_) [[unlikely]]
-    on_refused_(why_refused_ = store_.why_refused());
+    options_.on_refused(why_refused_ = store_.why_refused());
   const std::uint64_t began_ms = transacts_.empty() ? 0 : unix_ms();
   for (std::size_t left = transacts_.size(); left > 0; --left) {
     if (next_ >= transacts_.size()) next_ = 0;
@@ -210,6 +217,29 @@ MemoryLimit StoreValues::memory_limit() const {
   return {.bytes = store_.memory_limit(), .evicts = store_.eviction() != Eviction::none};
 }
 void StoreValues::limit_memory(std::uint64_t bytes) { store_.limit_memory(bytes); }
+
+std::vector<ServedAt> StoreValues::servers() const {
+  return options_.directory == nullptr ? std::vector<ServedAt>{} : options_.directory->servers();
+}
+
+/// A member that hands all keys to others needs as many others as each key has copies. If two begin
+/// at the same time, the map lets one of them.
+const char* StoreValues::hold_keys(bool holds) {
+  if (options_.weight == 0 && holds)
+    return "ERR this member contributes no memory, so it holds no keys: start one without "
+           "--no-keys";
+  if (options_.weight == 0) return nullptr;
+  if (!holds) {
+    const StorePlacement now = store_.placement();
+    const auto others = std::ranges::count_if(
+        now.members, [&](const auto& one) { return one.weight > 0 && one.rank != self(); });
+    if (static_cast<std::uint32_t>(others) < options_.copies)
+      return "ERR there are fewer other members that hold keys than each key has copies: let one "
+             "join, by dunlin store serve --join, before this one hands its keys over";
+  }
+  store_.set_weight(holds ? options_.weight : 0);
+  return nullptr;
+}
 
 std::uint64_t StoreValues::unix_ns() const {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(

@@ -10,6 +10,7 @@
 #include <dunlin/store.hpp>
 
 #include "store/key_values.hpp"
+#include "store/server_directory.hpp"
 #include "store/store_transact.hpp"
 
 namespace dunlin::app::resp {
@@ -21,14 +22,23 @@ struct UnderWay {
 };
 using StoreTransacts = std::vector<UnderWay>;
 
+struct StoreValuesOptions {
+  /// Hears of each member whose store has other options.
+  std::function<void(const std::string& why)> on_refused = [](const std::string&) {};
+  std::uint32_t copies = 1;  // that the store has of each key
+  std::uint32_t weight = 0;  // this member's usual one; 0: it contributes no memory
+  /// Is polled with the store. Null: this member is the only server.
+  ServerDirectory* directory = nullptr;
+  /// Is called by each poll().
+  std::function<void()> on_poll = [] {};
+};
+
 /// The store of a group's members behind the Redis commands of one of them.
 class StoreValues final : public KeyValues {
  public:
-  using Refused = std::function<void(const std::string& why)>;
-
-  /// The store outlives it. `on_refused` hears of each member whose store has other options.
-  StoreValues(Store& store, Refused on_refused) noexcept
-      : store_(store), on_refused_(std::move(on_refused)) {}
+  /// The store, and the directory, outlive it.
+  StoreValues(Store& store, StoreValuesOptions options) noexcept
+      : store_(store), options_(std::move(options)) {}
 
   [[nodiscard]] std::unique_ptr<Call> make_call() override;
   std::size_t poll() override;
@@ -41,14 +51,19 @@ class StoreValues final : public KeyValues {
   [[nodiscard]] std::map<std::string, std::string> figures() const override;
   [[nodiscard]] MemoryLimit memory_limit() const override;
   void limit_memory(std::uint64_t bytes) override;
+  [[nodiscard]] Rank self() const override { return store_.fabric().rank(); }
+  [[nodiscard]] std::uint32_t copies() const override { return options_.copies; }
+  [[nodiscard]] StorePlacement placement() const override { return store_.placement(); }
+  [[nodiscard]] std::vector<ServedAt> servers() const override;
+  [[nodiscard]] const char* hold_keys(bool holds) override;
   [[nodiscard]] std::uint64_t unix_ns() const override;
 
  private:
   Store& store_;
   StoreTransacts transacts_;
   std::size_t next_ = 0;  // the first to be polled next
-  Refused on_refused_;
-  std::string why_refused_;  // what on_refused_ was told last
+  StoreValuesOptions options_;
+  std::string why_refused_;  // what on_refused was told last
 };
 
 }  // namespace dunlin::app::resp

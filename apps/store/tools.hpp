@@ -23,5 +23,11 @@ void load(const ToolOptions& options);
 /// Writes the requests that make all keys anew.
 void dump(const ToolOptions& options);
 void stats(const ToolOptions& options);
+/// Prints a table of the members.
+void status(const ToolOptions& options);
+/// Waits until the server's member has handed all of its keys to others.
+void drain(const ToolOptions& options);
+/// Waits until the server's member has its share of the keys, and no key moves any more.
+void rebalance(const ToolOptions& options);
 
 }  // namespace dunlin::app::resp

@@ -38,6 +38,12 @@ class FakeValues final : public KeyValues {
   Ending next_ending = Ending::ok;  // of all calls from now on
   // Keys that a scan finds lost, as places among all: the first, and the one behind the last.
   std::pair<std::uint64_t, std::uint64_t> lost{0, 0};
+  Rank rank = 0;
+  std::uint32_t copies_of_a_key = 1;
+  StorePlacement where_keys_are;
+  std::vector<app::resp::ServedAt> all_servers;
+  bool holds_keys = true;
+  const char* why_not = nullptr;  // hold_keys() returns it
   std::size_t most_under_way = 0;
   std::uint64_t started = 0;
   std::uint64_t last_version = 0;
@@ -65,6 +71,14 @@ class FakeValues final : public KeyValues {
   }
   [[nodiscard]] MemoryLimit memory_limit() const override { return limit; }
   void limit_memory(std::uint64_t bytes) override { limit.bytes = bytes; }
+  [[nodiscard]] Rank self() const override { return rank; }
+  [[nodiscard]] std::uint32_t copies() const override { return copies_of_a_key; }
+  [[nodiscard]] StorePlacement placement() const override { return where_keys_are; }
+  [[nodiscard]] std::vector<app::resp::ServedAt> servers() const override { return all_servers; }
+  [[nodiscard]] const char* hold_keys(bool holds) override {
+    if (why_not == nullptr) holds_keys = holds;
+    return why_not;
+  }
   [[nodiscard]] std::uint64_t unix_ns() const override { return now_ns; }
 
  private:
@@ -136,7 +150,9 @@ inline void FakeValues::FakeCall::take_effect() {
   found_ = changed_ = false;
   if (ending_ != Ending::ok) return;
   if (order_.kind == Order::Kind::scan) return scan();
-  if (order_.kind == Order::Kind::count) return;
+  if (order_.kind == Order::Kind::count || order_.kind == Order::Kind::settle ||
+      order_.kind == Order::Kind::nothing)
+    return;
   if (order_.kind == Order::Kind::transact) return transact();
   auto& entries = values_.entries;
   const std::string key(order_.key);

@@ -7,11 +7,12 @@
 
 #include "store_command/server_process.hpp"
 
-/// Members of `dunlin store serve` that take keys when they come, and hand them over when they go.
+/// Members of `dunlin store serve` that get keys when they come, and hand them over when they go.
 namespace {
 
 using dunlin::app::Status;
 using dunlin::process::program_exists;
+using dunlin::test::contains;
 using dunlin::test::redis_cli;
 using dunlin::test::run_store;
 using dunlin::test::ServerProcess;
@@ -51,14 +52,91 @@ TEST_F(StoreKeysThatMove, AreTakenByOneThatJoinsAndHandedOverWhenItGoes) {
   ServerProcess a(group, {"--members", "a,b", "--name", "a"});
   ServerProcess b(group, {"--members", "a,b", "--name", "b"});
   put_all(a);
-  ServerProcess c(group, {"--join", "--name", "c", "--take-keys", "--hand-over"});
+  ServerProcess c(group, {"--join", "--name", "c", "--hand-over"});
   c.port();
-  c.receive_line_of("has taken half of a member's keys");
+  const std::string told = c.receive_line_of("has its share of the keys: ");
+  EXPECT_TRUE(contains(told, "1365 of 4096 slots") || contains(told, "1366 of 4096 slots")) << told;
   EXPECT_EQ(get_all(b), kAllValues);
   hand_over(c);
   EXPECT_EQ(get_all(a), kAllValues);
   a.end();
   b.end();
+}
+
+TEST_F(StoreKeysThatMove, AreNotTakenByOneThatWantsNone) {
+  ServerProcess a(group, {"--name", "a"});
+  put_all(a);
+  ServerProcess b(group, {"--join", "--name", "b", "--no-keys"});
+  b.port();
+  b.receive_line_of("holds no keys, and serves those of the others");
+  EXPECT_EQ(get_all(b), kAllValues);
+  EXPECT_TRUE(contains(redis_cli(b, {"dunlin", "rebalance"}), "contributes no memory"));
+  b.kill();
+  EXPECT_EQ(get_all(a), kAllValues);
+  a.end();
+}
+
+TEST_F(StoreKeysThatMove, MoveInACacheToo) {
+  ServerProcess a(group, {"--name", "a", "--eviction", "lru", "--hand-over"});
+  put_all(a);
+  ServerProcess b(group, {"--join", "--name", "b", "--eviction", "lru"});
+  b.port();
+  b.receive_line_of("has its share of the keys: 2048 of 4096 slots");
+  EXPECT_EQ(get_all(b), kAllValues);
+  hand_over(a);
+  EXPECT_EQ(get_all(b), kAllValues);
+  b.end();
+}
+
+/// What a tool prints.
+std::string tool(const char* name, ServerProcess& server, Status status = Status::ok) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_store({name, "--resp", server.endpoint()}), status);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST_F(StoreKeysThatMove, GoAndComeBackByTheTools) {
+  ServerProcess a(group, {"--members", "a,b", "--name", "a"});
+  ServerProcess b(group, {"--members", "a,b", "--name", "b"});
+  put_all(a);
+  EXPECT_EQ(tool("drain", b),
+            "member 'b' holds no keys any more, and serves those of the others\n");
+  EXPECT_EQ(tool("drain", b),
+            "member 'b' holds no keys any more, and serves those of the others\n");
+  EXPECT_TRUE(contains(tool("status", b), "4096 slots, each at 1 member: all are in their places"));
+  EXPECT_EQ(get_all(b), kAllValues);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(tool("drain", a, Status::could_not_run), "");
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "fewer other members that hold"));
+  EXPECT_EQ(tool("rebalance", b), "member 'b' has its share of the keys: 2048 of 4096 slots\n");
+  EXPECT_EQ(tool("drain", a),
+            "member 'a' holds no keys any more, and serves those of the others\n");
+  a.end();
+  EXPECT_EQ(get_all(b), kAllValues);
+  b.end();
+}
+
+TEST_F(StoreKeysThatMove, AreShownByTheStatus) {
+  ServerProcess a(group, {"--name", "a", "--memory", "32"});
+  a.port();
+  a.receive_line_of("has its share of the keys: 4096 of 4096 slots");
+  ServerProcess b(group, {"--join", "--name", "b", "--memory", "96"});
+  b.port();
+  b.receive_line_of("has its share of the keys: 3072 of 4096 slots");
+  for (ServerProcess* const server : {&a, &b}) {
+    std::string status;
+    do status = tool("status", *server);
+    while (!contains(status, b.endpoint()));  // until this server has heard of it
+    EXPECT_TRUE(contains(status, "  32   1024       0       0  yes\n")) << status;
+    EXPECT_TRUE(contains(status, "  96   3072       0       0  yes\n")) << status;
+    EXPECT_TRUE(contains(status, "   0  a  ")) << status;
+  }
+  b.kill();
+  std::string status;
+  do status = tool("status", a);
+  while (!contains(status, "3072 lost"));
+  EXPECT_TRUE(contains(status, "All members that held the lost slots have failed")) << status;
+  a.end();
 }
 
 TEST_F(StoreKeysThatMove, AreHandedOverByAFounder) {
@@ -83,7 +161,7 @@ TEST_F(StoreKeysThatMove, AreHandedOverByAFounderWithTwoCopies) {
   hand_over(a);
   EXPECT_EQ(get_all(b), kAllValues);
   EXPECT_EQ(get_all(c), kAllValues);
-  // One home has no second copies, so the keys cannot be handed over.
+  // One member has no second copies, so the keys cannot be handed over.
   b.signal(SIGTERM);
   b.receive_line_of("ends because of SIGTERM");
   EXPECT_EQ(b.exit_code(), 3);
@@ -95,9 +173,9 @@ TEST_F(StoreKeysThatMove, AreTakenByOneThatJoinsWithTwoCopies) {
   ServerProcess b(group, {"--members", "a,b,c", "--copies", "2", "--name", "b"});
   ServerProcess c(group, {"--members", "a,b,c", "--copies", "2", "--name", "c"});
   put_all(a);
-  ServerProcess d(group, {"--join", "--copies", "2", "--name", "d", "--take-keys", "--hand-over"});
+  ServerProcess d(group, {"--join", "--copies", "2", "--name", "d", "--hand-over"});
   d.port();
-  d.receive_line_of("has taken half of a member's keys");
+  d.receive_line_of("has its share of the keys: 1024 of 4096 slots, and copies of 1024 others");
   EXPECT_EQ(get_all(b), kAllValues);
   hand_over(d);
   EXPECT_EQ(get_all(a), kAllValues);
@@ -157,11 +235,9 @@ TEST(StoreMovesOnTheCommandLine, AreRefusedWhereKeysCannotMove) {
     const char* complaint;
   };
   const Refusal refusals[] = {
-      {{"serve", "--take-keys"}, "it is for one with --join"},
-      {{"serve", "--join", "--name", "c", "--take-keys", "--eviction", "lru"},
-       "--take-keys: keys move"},
-      {{"serve", "--join", "--name", "c", "--hand-over"}, "holds no keys"},
-      {{"serve", "--hand-over", "--eviction", "lru"}, "without eviction"},
+      {{"serve", "--no-keys"}, "it is for one that comes with --join"},
+      {{"serve", "--join", "--name", "c", "--no-keys", "--hand-over"}, "holds no keys"},
+      {{"serve", "--announce", "two words"}, "must be a host's name or address"},
   };
   for (const Refusal& refusal : refusals) {
     testing::internal::CaptureStderr();

@@ -37,7 +37,7 @@ TEST(StoreReplies, ComeWholeHoweverLongTheyAre) {
 TEST(StoreReplies, TellThatACursorDoesNotExist) {
   ServerProcess server(dunlin::test::fresh_group());
   const Socket client(server.port());
-  for (const char* const cursor : {"18446744073709551615", "1125899906842624", "4294967296"}) {
+  for (const char* const cursor : {"18446744073709551615", "1125899906842624", "8589934592"}) {
     client.send(request({"SCAN", cursor}));
     EXPECT_EQ(client.receive_line(), "-ERR invalid cursor\r\n") << cursor;
   }

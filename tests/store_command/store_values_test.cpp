@@ -30,7 +30,7 @@ bool take_long(void* context, std::span<TransactionKey>) {
 
 TEST(StoreValues, PollTheStoreBetweenTransactionsThatTakeLong) {
   dunlin::test::SimStores stores(dunlin::sim::profile("ib100"), 2, dunlin::test::small_store());
-  StoreValues values(stores[0], [](const std::string&) {});
+  StoreValues values(stores[0], {});
   constexpr int kCount = 10;
   int decisions = 0;
   int ended = 0;
