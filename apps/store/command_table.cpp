@@ -20,7 +20,7 @@ const std::vector<const Command*>& sorted_commands() {
           several_keys_commands(), all_keys_commands(), hash_commands(), hash_change_commands(),
           sorted_set_commands(), sorted_set_range_commands(), transaction_commands(),
           script_commands(), connection_commands(), client_commands(), config_commands(),
-          info_commands(), member_commands()})
+          info_commands(), cluster_commands(), member_commands()})
       for (const Command& command : commands) all.push_back(&command);
     std::ranges::sort(all, {}, &Command::name);
     return all;

@@ -110,6 +110,7 @@ bool conclude_tally(Job& job, Reply& reply);
 [[nodiscard]] std::span<const Command> client_commands() noexcept;
 [[nodiscard]] std::span<const Command> config_commands() noexcept;
 [[nodiscard]] std::span<const Command> info_commands() noexcept;
+[[nodiscard]] std::span<const Command> cluster_commands() noexcept;
 [[nodiscard]] std::span<const Command> member_commands() noexcept;
 
 /// Compares without regard to case; `lower` is in lower case.
