@@ -170,8 +170,9 @@ class Store {
   [[nodiscard]] StoreOperation count();
   /// Moves all keys of this member's part to others, while all members use them: after that, this
   /// member is a client, and may leave its group. The move goes on if the operation is given up.
-  /// `not_allowed`: this member holds no keys, its members are a fixed list, or fewer other holders
-  /// would be left than a key has copies. `no_room`: no other one has room.
+  /// `not_allowed`: this member holds no keys, its members are a fixed list, fewer other holders
+  /// would be left than a key has copies, or set_weight() has taken it back. `no_room`: no other
+  /// one has room.
   [[nodiscard]] StoreOperation leave();
   /// Waits until nothing moves and nothing is left to move: each member that holds keys has its
   /// share, and each key its copies, as far as there are members and room for them.

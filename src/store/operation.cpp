@@ -89,10 +89,10 @@ Protocol<CallResult> State::await_leave() {
     if (has != std::exchange(had, has)) since_ns = fabric.now_ns();
     Status why = Status::ok;
     if (some_are_full() && fabric.now_ns() - since_ns > kFullNs) why = Status::no_room;
-    if (!map().may_drain(fabric.rank())) why = Status::not_allowed;
+    if (!map().may_drain(fabric.rank()) || placement->weight() > 0) why = Status::not_allowed;
     if (!placement->why_stopped().empty()) why = Status::stopped;
     if (why != Status::ok) {
-      placement->set_weight(usual_weight());
+      if (placement->weight() == 0) placement->set_weight(usual_weight());
       co_return CallResult{.status = why};
     }
     co_await rest.next(fabric);

@@ -57,7 +57,8 @@ void SlotPlacement::find_what_to_say() {
   const Holder& mine = *map_.member(me_);
   look_for_room(mine);
   const bool is_awaited = me_ < options_.first_holders && mine.heard == 0;
-  if (mine.weight != weight_ || mine.takes != takes_ || is_awaited)
+  const bool may_say_it = weight_ > 0 || mine.weight == 0 || map_.may_drain(me_);
+  if (((mine.weight != weight_ || mine.takes != takes_) && may_say_it) || is_awaited)
     to_say_.push_back({.kind = Kind::enter,
                        .flag = static_cast<std::uint8_t>(takes_ ? 1 : 0),
                        .member = static_cast<std::uint16_t>(me_),
