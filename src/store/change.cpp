@@ -31,8 +31,7 @@ constexpr std::uint64_t kPausesOfGivingWay = 16;
 
 // --- what all changes share ----------------------------------------------------------------------
 
-/// Takes the lock of the chain, by that word. `busy`: the call does not wait for the holder.
-/// `already_held`: the lock had that word before.
+/// Takes the lock of the chain, by that word. `busy`: the call does not wait any longer.
 Protocol<Status> State::lock(Lookup& at, HeldChain& chain, std::uint64_t word, Patience patience) {
   Rest rest;
   for (;;) {
@@ -47,7 +46,6 @@ Protocol<Status> State::lock(Lookup& at, HeldChain& chain, std::uint64_t word, P
       co_return Status::ok;
     }
     chain.not_taken();
-    if (before == word) co_return Status::already_held;
     if (patience.attempts_at(at.home) == 1) co_return Status::busy;
     ++counters.lock_waits;
     if (rest.times + 1 >= patience.attempts_at(at.home)) co_return Status::busy;

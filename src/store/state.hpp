@@ -220,10 +220,6 @@ struct State final : remote::Part {
   [[nodiscard]] Place main_header(Rank home, std::uint64_t number) const noexcept;
   // attachment.cpp
   [[nodiscard]] remote::Status know_index(Rank home) noexcept;
-  /// For what a home has changed there: know_index() reads it anew.
-  void look_at_index_again(Rank home) noexcept {
-    if (home != fabric.rank()) homes[home].has_grown = true;
-  }
   /// The main header that got the position from `number`, as that one's depth says.
   std::uint64_t learn_split(Rank home, std::uint64_t position, std::uint64_t number,
                             std::uint32_t depth) noexcept;

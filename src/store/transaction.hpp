@@ -137,7 +137,7 @@ struct TransactionWork {
 
   // the commit's
   remote::Status outcome = remote::Status::ok;            // once it goes on without its caller
-  std::vector<std::unique_ptr<TransactionWrite>> copies;  // at second homes
+  std::vector<std::unique_ptr<TransactionWrite>> copies;  // at other members
   std::size_t used_copies = 0;
   std::vector<TransactionWrite*> order;  // all of both, by home and chain
   std::vector<TransactionChain> chains;
