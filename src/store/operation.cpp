@@ -27,6 +27,8 @@ namespace {
 
 /// Members that have no room look for it again within a second.
 constexpr std::uint64_t kFullNs = 2'500'000'000;
+/// Whether all is settled takes a look at each slot, so those who wait look seldom.
+constexpr std::uint64_t kPausesOfSettling = 16;
 
 }  // namespace
 
@@ -106,7 +108,7 @@ Protocol<CallResult> State::await_settled() {
     if (placement != nullptr && !placement->why_stopped().empty())
       co_return CallResult{.status = Status::stopped};
     if (why != Status::busy) co_return CallResult{.status = why};
-    co_await rest.next(fabric);
+    co_await rest.next(fabric, kPausesOfSettling);
   }
   co_return CallResult{};
 }

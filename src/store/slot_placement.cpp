@@ -78,6 +78,7 @@ void SlotPlacement::find_what_to_say() {
 
 /// Another member has said that there was no room here. Some time later there may be.
 void SlotPlacement::look_for_room(const Holder& mine) noexcept {
+  if (takes_ && mine.takes) return;
   const std::uint64_t now = progress_.fabric().now_ns();
   if (takes_ && !mine.takes) takes_again_ns_ = now + kTakeAgainNs;
   takes_ = mine.takes || now >= takes_again_ns_;
