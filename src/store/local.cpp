@@ -84,7 +84,7 @@ void State::see_bucket(const std::byte* main, const std::byte* bucket,
 void State::for_each_local(const std::function<void(const StoreEntry& entry)>& see_entry) {
   const auto if_alive = [&](const StoreEntry& entry) {
     if (entry.ttl_ns == 0) return;
-    if (!is_owner(hash_of(entry.key))) return;
+    if (!has_what_counts(hash_of(entry.key))) return;
     see_entry(entry);
   };
   for (std::uint64_t number = 0; number < main_headers(); ++number) {

@@ -164,6 +164,13 @@ struct State final : remote::Part {
   [[nodiscard]] bool is_owner(std::uint64_t hash) const noexcept {
     return route::owner(routes.of(hash)) == fabric.rank();
   }
+  /// Whether what calls find of the key, or will find, is what is here: while a slot opens, its
+  /// former owner may still align the new one.
+  [[nodiscard]] bool has_what_counts(std::uint64_t hash) const noexcept {
+    const PlacedSlot& slot = slot_of(hash);
+    const bool is_handed_over = slot.settled || slot.former == kNobody;
+    return (is_handed_over ? slot.owner : slot.former) == fabric.rank();
+  }
   void open_map();
   /// Acts on what has changed in the map, and then tells the others that it knows it.
   std::size_t take_over_map();
