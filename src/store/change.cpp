@@ -267,6 +267,10 @@ Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std
     if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
     if (status == Status::ok) status = co_await change_chain(one, at, chain);
     if (status == Status::changed) continue;
+    if (status == Status::busy && !one.waits_for_lock()) {  // STO-V4
+      at.result.changed = false;
+      co_return at.ended(Status::ok);
+    }
     if (status == Status::busy) {
       co_await rest.next(fabric, kPausesOfGivingWay);
       continue;
@@ -314,13 +318,12 @@ Protocol<Status> State::read_header(Lookup& at) {
 }
 
 /// Locks the chain that has the position by now, and reads its header.
-Protocol<Status> State::lock_chain(const ChainCall& call, Lookup& at, HeldChain& chain,
-                                   Patience patience) {
+Protocol<Status> State::lock_chain(const ChainCall& call, Lookup& at, HeldChain& chain) {
   for (;;) {
     Status status = co_await find_index(at.home);
     if (status != Status::ok) co_return status;
     at.locate(*this);
-    status = co_await lock(at, chain, call.lock_word, patience);
+    status = co_await lock(at, chain, call.lock_word);
     if (status == Status::ok) status = co_await read_header(at);
     if (status != Status::changed) co_return status;
     status = co_await unlock(at, chain, Status::changed);
@@ -333,7 +336,7 @@ Protocol<ChainResult> State::take_chain(ChainCall call) {
   ++counters.others;
   Lookup at = look_at(call);
   HeldChain chain(*this);
-  const Status status = co_await lock_chain(call, at, chain, {});
+  const Status status = co_await lock_chain(call, at, chain);
   if (status != Status::ok) co_return ChainResult{.status = status};
   chain.pass_on();
   co_return ChainResult{.below = end_of_chain(at)};
@@ -344,7 +347,7 @@ Protocol<ChainResult> State::raise_version(ChainCall call) {
   ++counters.others;
   Lookup at = look_at(call);
   HeldChain chain(*this);
-  Status status = co_await lock_chain(call, at, chain, {});
+  Status status = co_await lock_chain(call, at, chain);
   if (status != Status::ok) co_return ChainResult{.status = status};
   chain.build_unlock(at, std::max(at.version, call.version));
   HeldChain::Commit commit(chain, at.result.round_trips);

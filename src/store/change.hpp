@@ -95,7 +95,6 @@ struct Copy {
 /// A chain, for a member that copies keys or empties slots.
 struct ChainCall {
   Rank to = 0;
-  Rank first = 0;              // the keys' owner
   std::uint64_t position = 0;  // of the chain
   std::uint64_t lock_word = 0;
   std::uint64_t version = 0;

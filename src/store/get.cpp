@@ -68,9 +68,7 @@ Protocol<Status> State::check_absence(Lookup& at) {
   const Status status = co_await reading;
   if (status != Status::ok) co_return status;
   at.depth = at.memory().depth;
-  if (has_left(at)) co_return follow(at);
-  // A member that is not asked any more empties the slot (STO-P8).
-  co_return routes.of(at.hash) == at.route ? Status::ok : Status::changed;
+  co_return has_left(at) ? follow(at) : Status::ok;
 }
 
 /// The cached location was stale, or the entry is being written.
@@ -130,7 +128,11 @@ Protocol<CallResult> State::get(Lookup at) {
         if (status == Status::ok && !at.present) status = co_await check_absence(at);
       }
     }
-    if (status == Status::ok) co_return got(at);
+    // STO-P8. A member that is not asked any more empties the slot, or gets copies of changes that
+    // have not happened yet.
+    const bool is_asked = routes.of(at.hash) == at.route;
+    if (status == Status::ok && is_asked) co_return got(at);
+    if (status == Status::ok) status = Status::changed;
     if (status != Status::changed) status = co_await retry(at, status, rest);
     if (status != Status::changed) co_return at.ended(status);
   }

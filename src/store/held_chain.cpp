@@ -92,7 +92,7 @@ void HeldChain::must_complete() noexcept {
 
 void HeldChain::copied(Rank to) noexcept {
   if (copies_ < copied_to_.size()) copied_to_[copies_++] = to;
-  must_complete();
+  must_complete_ = true;
 }
 
 bool HeldChain::is_copied_to(Rank rank) const noexcept {

@@ -120,6 +120,15 @@ Protocol<Status> Mover::open_slots() {
     const Jobs jobs = to_open_;
     static_cast<void>(co_await await_members(state_.map().version()));
     static_cast<void>(co_await await_locks());
+    // A former owner that is gone may have begun a change at a backup that is not here.
+    const bool may_differ = std::ranges::any_of(jobs, [this](const Decision& job) {
+      const PlacedSlot& slot = state_.map().slot(job.slot);
+      return slot.former == kNobody && slot.backups.front() != kNobody;
+    });
+    for (std::uint64_t number = 0; may_differ && number < state_.main_headers(); ++number) {
+      ++aligning_;
+      static_cast<void>(co_await align_chain(number));
+    }
     co_await Until([this] { return aligning_ == 0; });
     if (state_.map().renews_lost()) static_cast<void>(co_await raise_all_versions());
     say(jobs);
@@ -130,8 +139,8 @@ Protocol<Status> Mover::open_slots() {
 /// comes now is higher than all that members gave before this version of the map (STO-M3).
 Protocol<Status> Mover::raise_all_versions() {
   const Rank own = state_.fabric.rank();
-  static_cast<void>(co_await raise_versions(
-      {.to = own, .first = own, .version = state_.map().version() << 32}, kAllPositions));
+  static_cast<void>(
+      co_await raise_versions({.to = own, .version = state_.map().version() << 32}, kAllPositions));
   co_return Status::ok;
 }
 
@@ -190,10 +199,7 @@ Protocol<Status> Mover::copy_chain(std::uint64_t number) {
     static_cast<void>(co_await await_lane(lane));
     lanes_[lane].to = to;
     lanes_[lane].raising = {
-        state_.progress,
-        raise_versions(
-            {.to = to, .first = state_.fabric.rank(), .position = from, .version = version},
-            below)};
+        state_.progress, raise_versions({.to = to, .position = from, .version = version}, below)};
   }
   co_return Status::ok;
 }
@@ -212,14 +218,9 @@ Protocol<Status> Mover::copy_key(std::span<const std::byte> key) {
 
 /// No version of the chain is given again at the other member (STO-M3).
 Protocol<ChainResult> Mover::raise_versions(ChainCall call, std::uint64_t below) {
-  Rest rest;
   while (call.position < below) {
     call.lock_word = state_.next_lock_word();
     const ChainResult raised = co_await state_.raise_version(call);
-    if (raised.status == Status::busy) {
-      co_await rest.next(state_.fabric);
-      continue;
-    }
     if (raised.status != Status::ok) co_return raised;
     call.position = raised.below;
   }
@@ -332,7 +333,10 @@ Protocol<Status> Mover::empty_chain(std::uint64_t number) {
     for (const std::byte* const bucket : OwnChain(state_, state_.own_main(number)))
       for (std::size_t i = 0; i < kSlots; ++i) {
         const auto* const slot = reinterpret_cast<const std::uint64_t*>(bucket + i * kSlotBytes);
-        if (memory::load(slot[1]) != 0 && goes(memory::load(slot[0]))) return true;
+        const std::uint64_t word = memory::load(slot[1]);
+        if (slot_word::type_of(word) == SlotType::entry && goes(memory::load(slot[0])) &&
+            state_.own_entry(slot_word::location_of(word)) != nullptr)
+          return true;
       }
     return false;
   };
@@ -342,10 +346,8 @@ Protocol<Status> Mover::empty_chain(std::uint64_t number) {
   while (has_some()) {
     const IndexShape& shape = state_.homes[state_.fabric.rank()].shape;
     const Rank own = state_.fabric.rank();
-    const ChainResult taken = co_await state_.take_chain({.to = own,
-                                                          .first = own,
-                                                          .position = shape.begin_of(number),
-                                                          .lock_word = state_.next_lock_word()});
+    const ChainResult taken = co_await state_.take_chain(
+        {.to = own, .position = shape.begin_of(number), .lock_word = state_.next_lock_word()});
     if (taken.status != Status::ok) co_return taken.status;
     std::byte* const main = state_.own_main(number);
     state_.lose_counts(state_.drop_entries(main, goes));

@@ -85,7 +85,9 @@ Protocol<CallResult> State::await_leave() {
   std::uint32_t had = UINT32_MAX;
   for (;;) {
     const Holder* const own = map().member(fabric.rank());
-    const bool drains = map().created() && own != nullptr && own->weight == 0;
+    // What it said before may not be decided yet.
+    const bool drains = map().created() && own != nullptr && own->weight == 0 &&
+                        placement->weight() == 0 && placement->has_said_all();
     const std::uint32_t has = slots_with_part_of(fabric.rank());
     if (drains && has == 0) co_return CallResult{};
     if (has != std::exchange(had, has)) since_ns = fabric.now_ns();

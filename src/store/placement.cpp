@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +22,7 @@ void State::open_map() {
   const bool evicts = options.eviction != Eviction::none;
   if (moves_keys()) {
     placement = std::make_unique<SlotPlacement>(
-        progress, PlacementOptions{.name = "store." + options.name,
+        progress, PlacementOptions{.name = order_name(),
                                    .slots = options.slots,
                                    .copies = options.copies,
                                    .renews_lost = evicts,
@@ -41,9 +44,21 @@ void State::open_map() {
   routes.take_over(fixed_map, fixed_map.take_changed());
 }
 
+/// Members of other options have a map of their own, which they never make.
+std::string State::order_name() const {
+  constexpr std::size_t kMostOfName = 17;
+  std::array<char, 17> hash{};
+  std::snprintf(hash.data(), hash.size(), "%016llx",
+                static_cast<unsigned long long>(layout_hash));  // NOLINT(*-vararg): no locale
+  return "store." + options.name.substr(0, kMostOfName) + "." + hash.data();
+}
+
 std::size_t State::take_over_map() {
   if (placement == nullptr) return 0;
+  // A member that is gone may go on until it has been fenced (REM-13).
+  if (progress.members().generation() != progress.generation()) return 0;
   const std::size_t done = placement->poll();
+  if (!placement->why_stopped().empty()) routes.close();
   if (!placement->ready() || map().version() + 1 == map_taken_over) return done;
   map_taken_over = map().version() + 1;
   routes.take_over(map(), placement->take_changed());
@@ -83,7 +98,10 @@ bool State::has_all_copies() const noexcept {
 bool State::is_settled() const {
   if (!map().created()) return false;
   const Holder* const own = map().member(fabric.rank());
-  if (placement != nullptr && (own == nullptr || own->weight != placement->weight())) return false;
+  if (placement != nullptr && own == nullptr) return false;
+  const bool is_refused =
+      placement != nullptr && placement->weight() == 0 && !map().may_drain(fabric.rank());
+  if (placement != nullptr && own->weight != placement->weight() && !is_refused) return false;
   const MapSummary now = summarize(map());
   return now.moving == 0 && now.opening == 0 && now.emptying == 0 && plan(map(), {}).empty();
 }

@@ -20,4 +20,11 @@ void Routes::take_over(const SlotMap& map, const std::vector<std::uint32_t>& cha
   ++changes_;
 }
 
+void Routes::close() {
+  if (closed_ == words_.size()) return;
+  for (std::uint64_t& word : words_) word &= ~(route::kOpen | route::kLost);
+  closed_ = words_.size();
+  ++changes_;
+}
+
 }  // namespace dunlin::store

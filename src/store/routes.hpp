@@ -48,6 +48,10 @@ class Routes {
   [[nodiscard]] bool all_open() const noexcept { return closed_ == 0; }
   [[nodiscard]] bool some_lost() const noexcept { return lost_ > 0; }
 
+  /// One for each slot.
+  [[nodiscard]] const std::vector<std::uint64_t>& words() const noexcept { return words_; }
+  /// For good: this process is not told of changes any more.
+  void close();
   /// Takes over these slots, and all for the first time.
   void take_over(const SlotMap& map, const std::vector<std::uint32_t>& changed);
 

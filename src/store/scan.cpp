@@ -144,9 +144,8 @@ Status Scan::look_at_owners() {
   if (owners_in_ == routes.changes()) return Status::ok;
   owners_in_ = routes.changes();
   owners_.clear();
-  const SlotMap& map = state_.map();
-  for (std::uint32_t number = 0; number < map.slots(); ++number)
-    if (!map.slot(number).lost()) owners_.push_back(map.slot(number).owner);
+  for (const std::uint64_t word : routes.words())
+    if (!route::is_lost(word)) owners_.push_back(route::owner(word));
   std::ranges::sort(owners_);
   owners_.erase(std::unique(owners_.begin(), owners_.end()), owners_.end());
   return Status::ok;

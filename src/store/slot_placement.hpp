@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -56,7 +57,11 @@ class SlotPlacement {
   void set_weight(std::uint32_t weight);
   [[nodiscard]] std::uint32_t weight() const noexcept { return weight_; }
   /// Proposes it when the order has room.
-  void say(const Decision& decision) { to_say_.push_back(decision); }
+  void say(const Decision& decision) {
+    if (std::ranges::find(to_say_, decision) == to_say_.end()) to_say_.push_back(decision);
+  }
+  /// Whether the map has all that this member has said.
+  [[nodiscard]] bool has_said_all() const noexcept { return to_say_.empty() && is_heard(); }
 
   std::size_t poll();
 

@@ -145,6 +145,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
                            .bytes = index_bytes,
                            .layout_hash = fnv1a(layout_of(options, members, progress.capacity())),
                            .layout_text = layout_of(options, members, progress.capacity())});
+  layout_hash = fnv1a(options.name + "\n" + layout_of(options, members, progress.capacity()));
   std::byte* const header = index.memory().data();
   if (is_home) {
     homes[fabric.rank()].shape = IndexShape(main_headers);
@@ -166,8 +167,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
     if (event.peer >= homes.size()) return;
     Home& home = homes[event.peer];
     if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
-    if (event.kind == Event::Kind::region_connected)
-      home.withdrawn = home.is_client = home.refused = false;
+    if (event.kind == Event::Kind::region_connected && event.peer != fabric.rank()) forget(home);
     if (event.kind == Event::Kind::region_refused) home.refused = true;
   });
   open_map();
@@ -176,6 +176,17 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
   fabric.announce(redo);
   fabric.announce(index);
   progress.add(*this);
+}
+
+/// What this process knew of a store that a member had before it made this one.
+void State::forget(Home& home) noexcept {
+  fabric.abandon(home.reading.done);
+  home.reading.done.reset();
+  home.reading.stage = IndexReading::Stage::none;
+  home.shape = {};
+  home.extents.clear();
+  home.has_grown = home.clock_known = false;
+  home.withdrawn = home.is_client = home.refused = false;
 }
 
 /// Completes the changes that its operations had begun, as far as possible now.
@@ -195,6 +206,10 @@ State::~State() {
   }
   transactions.stop();
   completing.end_all(Status::stopped);
+  for (int polls = 0; polls < kPollsAtEnd && leftovers.has_locks(); ++polls) {
+    leftovers.post();
+    if (fabric.poll() == 0 && fabric.in_handler()) break;
+  }
   fabric.abandon(counts_done);
   for (Home& home : homes) {
     fabric.abandon(home.reading.done);

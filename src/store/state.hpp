@@ -120,7 +120,7 @@ struct State final : remote::Part {
   [[nodiscard]] bool is_wanted(const Change& one, const Lookup& at) const noexcept;
   [[nodiscard]] Lookup look_at(const ChainCall& call);
   [[nodiscard]] remote::Protocol<remote::Status> lock_chain(const ChainCall& call, Lookup& at,
-                                                            HeldChain& chain, Patience patience);
+                                                            HeldChain& chain);
   [[nodiscard]] remote::Protocol<ChainResult> take_chain(ChainCall call);
   [[nodiscard]] remote::Protocol<ChainResult> raise_version(ChainCall call);
   [[nodiscard]] remote::Protocol<remote::Status> read_header(Lookup& at);
@@ -171,6 +171,7 @@ struct State final : remote::Part {
     const bool is_handed_over = slot.settled || slot.former == kNobody;
     return (is_handed_over ? slot.owner : slot.former) == fabric.rank();
   }
+  [[nodiscard]] std::string order_name() const;
   void open_map();
   /// Acts on what has changed in the map, and then tells the others that it knows it.
   std::size_t take_over_map();
@@ -298,6 +299,8 @@ struct State final : remote::Part {
     bool refused = false;
   };
 
+  void forget(Home& home) noexcept;
+
   std::unique_ptr<remote::Progress> own_progress;
   remote::Progress& progress;
   Fabric& fabric;
@@ -314,6 +317,7 @@ struct State final : remote::Part {
   std::unique_ptr<Mover> mover;              // of a home
   SlotMap fixed_map;                         // of members that stop when one dies
   std::unique_ptr<SlotPlacement> placement;  // of others
+  std::uint64_t layout_hash = 0;  // of the options that all members give alike, and the name
   Routes routes;
   std::uint64_t map_taken_over = 0;  // its version, plus 1
   std::vector<Home> homes;

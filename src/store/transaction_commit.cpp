@@ -343,7 +343,7 @@ Commit::PostingMark Commit::post_mark() noexcept {
 }
 
 bool Commit::is_decider_gone() const noexcept {
-  return state_.progress.is_gone(work_->shares[work_->decider]->home);
+  return state_.is_gone(work_->shares[work_->decider]->home);
 }
 
 Commit::Posting Commit::post_slots() noexcept {

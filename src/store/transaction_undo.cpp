@@ -88,11 +88,13 @@ void Commit::release_record() noexcept {
 
 // --- where the keys are now ----------------------------------------------------------------------
 
-/// Whether the map has changed what it says of a key since this commit looked there.
+/// Whether the map has changed what it says of a key since this commit looked there. The copies of
+/// a write were taken from the map itself, which may be ahead of the routes.
 bool Commit::has_moved_keys() const noexcept {
   return std::ranges::any_of(work_->order,
                              [&](const TransactionWrite* write) {
-                               return state_.routes.of(write->hash) != write->route;
+                               return state_.routes.of(write->hash) != write->route ||
+                                      route::of(state_.slot_of(write->hash)) != write->route;
                              }) ||
          std::ranges::any_of(work_->all_reads(), [&](const auto& one) {
            return !one->is_own && state_.routes.of(one->seen.hash) != one->seen.route;

@@ -80,7 +80,7 @@ struct CallResult {
 /// then happened as a whole, or not.
 ///
 /// How it ends: `ok`, `lost` (the key's member has failed), `no_room` (its memory is full), `full`
-/// (its index is), `too_long` (a key or value over its limit), `refused` (the member's store
+/// (its index is), `out_of_range` (a key or value over its limit), `refused` (the member's store
 /// has another layout), `stopped`, `timed_out`, `abandoned`.
 class StoreOperation final : public remote::BasicCall<store::CallResult> {
  public:

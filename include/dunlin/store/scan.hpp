@@ -46,8 +46,8 @@ class StoreScan final : public remote::Call<remote::Status> {
   explicit StoreScan(Store& store, ScanOptions options = {});
   ~StoreScan();
 
-  /// Starts the next step. Ends with `lost`, once in a scan, if all members with some keys have
-  /// failed; from cursor() on, the scan goes on with the other keys. A cursor that no scan gave
+  /// Starts the next step. Ends with `lost` if the member at which the cursor stands has failed;
+  /// cursor() is behind that member then, so that the scan can go on. A cursor that no scan gave
   /// ends with `out_of_range`.
   void step(StoreCursor from);
   [[nodiscard]] StoreCursor cursor() const noexcept;
