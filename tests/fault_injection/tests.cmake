@@ -44,9 +44,12 @@ dunlin_with_faults(daemon_with_fault MAIN tests_with_fault.cpp LAYERS daemon
   SOURCES daemon/death_test.cpp daemon/garbage_test.cpp LIBRARIES ${test_libraries})
 dunlin_with_faults(stores_with_fault MAIN tests_with_fault.cpp LAYERS remote store
   SOURCES store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp store/copies_test.cpp store/leave_test.cpp
-          store/join_test.cpp store/moves_death_test.cpp store/transaction_death_test.cpp
-          store/transaction_cut_test.cpp
+          store/moves_death_test.cpp store/transaction_death_test.cpp store/transaction_cut_test.cpp
+          store/transaction_copies_test.cpp store/plan_test.cpp store/slot_map_scenario_test.cpp
+          store/slot_placement_test.cpp
   LIBRARIES ${test_libraries})
+target_compile_definitions(stores_with_fault PRIVATE
+                           DUNLIN_SCENARIOS="${CMAKE_CURRENT_SOURCE_DIR}/store/scenarios")
 dunlin_with_faults(topics_with_fault MAIN tests_with_fault.cpp LAYERS pubsub
   SOURCES pubsub/seeds_test.cpp pubsub/late_test.cpp pubsub/kept_in_log_test.cpp pubsub/qos_test.cpp
           pubsub/order_test.cpp pubsub/order_seeds_test.cpp
