@@ -125,8 +125,8 @@ TEST_F(StoreKeysThatMove, AreShownByTheStatus) {
   b.receive_line_of("has its share of the keys: 3072 of 4096 slots");
   for (ServerProcess* const server : {&a, &b}) {
     std::string status;
-    do status = tool("status", *server);
-    while (!contains(status, b.endpoint()));  // until this server has heard of it
+    do status = tool("status", *server);  // until this server has heard of it, and all is settled
+    while (!contains(status, b.endpoint()) || !contains(status, "all are in their places"));
     EXPECT_TRUE(contains(status, "  32   1024       0       0  yes\n")) << status;
     EXPECT_TRUE(contains(status, "  96   3072       0       0  yes\n")) << status;
     EXPECT_TRUE(contains(status, "   0  a  ")) << status;
