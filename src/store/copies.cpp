@@ -91,8 +91,9 @@ Protocol<Status> State::replicate(Deed deed, Lookup& at, HeldChain& chain, std::
         end == Status::conflict || end == Status::lost ||
         (end == Status::busy && !is_first && !is_incoming && ++waits <= kMostLongWaits);
     if (!goes_on && (!is_incoming || (end == Status::busy && is_first) || placement == nullptr)) {
-      static_cast<void>(co_await take_back(at, chain));
-      co_return end;
+      // Else the new owner, of which it is known whether it has the change, has it for good.
+      const Status taken_back = co_await take_back(at, chain);
+      co_return taken_back == Status::ok ? end : Status::lost;
     }
     if (!goes_on) {
       Decision decision = stop;
@@ -125,6 +126,7 @@ Protocol<Status> State::take_back(const Lookup& at, HeldChain& chain) {
       status = (co_await copy_key(copy)).status;
       if (status == Status::busy) co_await rest.next(fabric);
     }
+    if (status != Status::ok && fault(at.home) != Status::ok) co_return Status::lost;
   }
   co_return Status::ok;
 }
