@@ -156,10 +156,11 @@ Protocol<Status> State::find_index(Rank home) {
 Protocol<Status> State::outlive(const Lookup& at) {
   if (placement == nullptr || !route::is_open(at.route)) co_return Status::lost;
   Rest rest;
-  while (routes.of(at.hash) == at.route && placement->why_stopped().empty())
+  while (route::owner(routes.of(at.hash)) == at.home && fault(at.home) == Status::lost) {
+    if (!placement->why_stopped().empty()) co_return Status::lost;
     co_await rest.next(fabric);
-  const std::uint64_t now = routes.of(at.hash);
-  co_return route::is_lost(now) || now == at.route ? Status::lost : Status::ok;
+  }
+  co_return route::is_lost(routes.of(at.hash)) ? Status::lost : Status::ok;
 }
 
 // --- the chain -----------------------------------------------------------------------------------
