@@ -23,12 +23,6 @@ constexpr std::size_t kHashDigits = 16;
          c == '_' || c == '-';
 }
 
-[[nodiscard]] std::string hex(std::uint64_t value) {
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[(value >> shift) & 15U];
-  return text;
-}
-
 [[nodiscard]] multicast::Mode mode_of(Level level) noexcept {
   if (level == Level::unordered) return multicast::Mode::unordered;
   return level == Level::logged ? multicast::Mode::durable : multicast::Mode::ordered;

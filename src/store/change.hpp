@@ -25,7 +25,7 @@ enum class Kind : std::uint8_t {
   reap,       // erases the key, if it has expired
   restore,    // makes the copy for the member that gets one, if the key is there
   copy_put,   // the part of a put at a member that has a copy, or gets one
-  copy_erase  // likewise of an erase
+  copy_erase  // the part of an erase there
 };
 
 /// How often a call asks for the lock of a chain before it gives way. The pauses in between get
@@ -102,7 +102,6 @@ struct ChainCall {
 
 struct ChainResult {
   remote::Status status = remote::Status::ok;
-  bool changed = false;
   std::uint64_t below = 0;  // the first position behind the chain
 };
 

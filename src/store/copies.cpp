@@ -81,7 +81,7 @@ Protocol<Status> State::replicate(Deed deed, Lookup& at, HeldChain& chain, std::
     const bool is_incoming = slot.incoming == to;
     Copy copy = copy_of(deed, at, chain, version, to);
     if (!is_first) copy.patience = {.attempts = kManyAttempts};
-    const Status end = (co_await copy_key(copy)).status;
+    const Status end = co_await copy_key(copy);
     if (end == Status::ok) {
       chain.copied(to);
       continue;
@@ -123,7 +123,7 @@ Protocol<Status> State::take_back(const Lookup& at, HeldChain& chain) {
     while (status == Status::busy) {
       Copy copy = copy_of(Deed::align, now, chain, now.version, to);
       copy.patience = {.attempts = kManyAttempts};
-      status = (co_await copy_key(copy)).status;
+      status = co_await copy_key(copy);
       if (status == Status::busy) co_await rest.next(fabric);
     }
     if (status != Status::ok && fault(at.home) != Status::ok) co_return Status::lost;
@@ -158,7 +158,8 @@ Protocol<Status> State::complete(std::shared_ptr<CopiedChange> work) {
   co_return Status::ok;
 }
 
-/// Of a key of a slot that this member owns, or owned: the copies get what is here, or what is not.
+/// For a key of a slot that this member owns, or owned: gives the copies what is here, or takes
+/// from them what is not.
 Protocol<Status> State::align_key(std::span<const std::byte> key) {
   Rest rest;
   Status status = Status::busy;
@@ -185,7 +186,7 @@ Protocol<Status> State::align_key(std::span<const std::byte> key) {
 }
 
 /// Makes a key at another member what it is to be there.
-Protocol<ChainResult> State::copy_key(Copy copy) {
+Protocol<Status> State::copy_key(Copy copy) {
   ++counters.others;
   Lookup at(*this, Side::copy, copy.key);
   at.is_change = true;
@@ -206,7 +207,7 @@ Protocol<ChainResult> State::copy_key(Copy copy) {
     status = co_await find_index(at.home);
     if (status == Status::ok) status = co_await change_chain(one, at, chain);
   }
-  co_return ChainResult{.status = status, .changed = at.result.changed};
+  co_return status;
 }
 
 }  // namespace dunlin::store

@@ -75,7 +75,7 @@ Protocol<Status> Mover::await_members(std::uint64_t version) {
   co_return Status::ok;
 }
 
-/// One that is refused uses no memory of this store.
+/// Waits for no member that is refused: it uses no memory of this store.
 Protocol<Status> Mover::await_member(Rank rank, std::uint64_t version) {
   Rest rest;
   std::uint32_t round_trips = 0;
@@ -112,8 +112,8 @@ Protocol<Status> Mover::await_locks() {
 
 // --- slots that open -----------------------------------------------------------------------------
 
-/// Of the former owner, whose calls have then all ended; or of the new one, if the former one is
-/// gone. STO-C5: it may have shown what a transaction had prepared, whose locks are here.
+/// The former owner does this when its calls have all ended; or the new one, if the former one is
+/// gone. STO-C5: that one may have shown what a transaction had prepared, whose locks are here.
 Protocol<Status> Mover::open_slots() {
   for (;;) {
     co_await Until([this] { return !to_open_.empty(); });
@@ -266,7 +266,7 @@ void Mover::align(std::uint64_t number) {
   if (!runs_.start(align_chain(number))) throw std::bad_alloc();
 }
 
-/// Of a slot that this member owns, or owned until the new owner is open.
+/// Whether this member owns the slot, or owned it until the new owner is open.
 bool Mover::is_owned(std::uint64_t hash) const noexcept {
   const Rank own = state_.fabric.rank();
   const PlacedSlot& slot = state_.slot_of(hash);

@@ -49,7 +49,7 @@ class Mover {
   static constexpr std::size_t kLanes = 16;
   /// What is to be said of each slot when it is true.
   using Jobs = std::vector<Decision>;
-  /// Of each slot, the epoch for which something has been said.
+  /// For each slot, the epoch for which something has been said.
   using Said = std::vector<std::uint32_t>;
   /// A chain that was locked.
   struct Locked {

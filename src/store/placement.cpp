@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -8,6 +6,7 @@
 
 #include <dunlin/fabric/memory.hpp>
 
+#include "fabric/hash.hpp"
 #include "store/own_chain.hpp"
 #include "store/state.hpp"
 
@@ -47,10 +46,7 @@ void State::open_map() {
 /// Members of other options have a map of their own, which they never make.
 std::string State::order_name() const {
   constexpr std::size_t kMostOfName = 17;
-  std::array<char, 17> hash{};
-  std::snprintf(hash.data(), hash.size(), "%016llx",
-                static_cast<unsigned long long>(layout_hash));  // NOLINT(*-vararg): no locale
-  return "store." + options.name.substr(0, kMostOfName) + "." + hash.data();
+  return "store." + options.name.substr(0, kMostOfName) + "." + hex(layout_hash);
 }
 
 std::size_t State::take_over_map() {

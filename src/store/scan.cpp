@@ -32,7 +32,7 @@ using remote::NextPoll;
 
 namespace {
 
-/// Of positions from this one on; and whether the one who scans knows that keys are lost.
+/// Set in a cursor: its owner has been told that keys are lost.
 constexpr StoreCursor kKnowsOfLost = StoreCursor{1} << 32;
 
 /// Chains, and runs of empty ones, before others poll.
@@ -151,7 +151,7 @@ Status Scan::look_at_owners() {
   return Status::ok;
 }
 
-/// Of one member. `changed`: the position has another chain.
+/// Goes over chains of one member. `changed`: the position has another chain.
 Protocol<Status> Scan::see_chains(bool may_run) {
   found_of_member_ = found_.size();
   Status status = co_await state_.find_index(at_);

@@ -87,7 +87,7 @@ class Scan {
   std::uint64_t number_ = 0;              // of the chain's main header
   Place main_;
   std::size_t found_before_ = 0;     // in found_, of other ranges
-  std::size_t found_of_member_ = 0;  // likewise, and of other members
+  std::size_t found_of_member_ = 0;  // in found_, of other members
   std::uint32_t left_ = 0;           // chains of this step that are not empty
   bool is_empty_ = false;            // the chain, or chains
   bool more_are_empty_ = false;      // perhaps, behind them

@@ -26,8 +26,8 @@
 ///  STO-P3  Each change of a slot raises its epoch by one. A decision about a slot names the epoch
 ///          that it was made for, and changes nothing if the slot has another one.
 ///  STO-P4  Only a member with a full copy becomes the owner of a slot that is not lost. No
-///  decision
-///          takes away a full copy while the slot has not more of them than the store wants.
+///          decision takes away a full copy while the slot has not more of them than the store
+///          wants.
 ///  STO-P5  A slot that has changed its owner has no move before it is settled.
 ///  STO-P13 A member that gets a copy of a slot has no key of it before: one that held the slot has
 ///          said that it has emptied it.
@@ -84,8 +84,9 @@ struct Decision {
     emptied      // `member` has no key of `slot` any more
   };
   Kind kind;
-  /// Of enter: 1: it takes slots; of create: 1: lost slots are renewed; of stop: 1: the member that
-  /// gets the copy has no room, and takes none until it says so again.
+  /// 1 says, with enter, that the member takes slots; with create, that lost slots are renewed;
+  /// with stop, that the member that gets the copy has no room, and takes none until it says so
+  /// again.
   std::uint8_t flag = 0;
   std::uint16_t member = kNobody;
   std::uint16_t slot = 0;

@@ -38,8 +38,7 @@ struct PlacementOptions {
 ///     if (placement.map().created()) owner = placement.map().slot(number).owner;
 ///
 ///  STO-P12  What a member has to say, it proposes again only when the map has shown that all that
-///  it
-///           proposed before was decided; so a map that changes often is not flooded.
+///           it proposed before was decided; so a map that changes often is not flooded.
 class SlotPlacement {
  public:
   /// Throws Error, as Progress::open_order() does.

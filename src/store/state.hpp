@@ -144,7 +144,7 @@ struct State final : remote::Part {
                                std::span<const Rank> done) const noexcept;
   [[nodiscard]] Copy copy_of(Deed deed, const Lookup& at, HeldChain& chain, std::uint64_t version,
                              Rank to) const noexcept;
-  [[nodiscard]] remote::Protocol<ChainResult> copy_key(Copy copy);
+  [[nodiscard]] remote::Protocol<remote::Status> copy_key(Copy copy);
 
   // --- other calls: operation.cpp ----------------------------------------------------------------
   [[nodiscard]] StoreOperation begin_count();
@@ -177,7 +177,7 @@ struct State final : remote::Part {
   std::size_t take_over_map();
   /// As all members agree; or its store has ended.
   [[nodiscard]] bool is_gone(Rank rank) const noexcept;
-  /// Of which a member has keys, or may have some.
+  /// The number of slots of which a member has keys, or may have some.
   [[nodiscard]] std::uint32_t slots_with_part_of(Rank rank) const noexcept;
   /// Whether each slot that this member owns is open and has all copies.
   [[nodiscard]] bool has_all_copies() const noexcept;
@@ -193,7 +193,7 @@ struct State final : remote::Part {
   /// The own counters are corrected as soon as the fabric takes that.
   void lose_counts(const Dropped& dropped) noexcept;
   std::size_t correct_counts() noexcept;
-  /// Of a chain of the own part, under its lock: takes away the entries of which that is true.
+  /// Takes the entries for which `goes` is true from a chain of the own part, under its lock.
   Dropped drop_entries(std::byte* main, const std::function<bool(std::uint64_t hash)>& goes);
 
   // --- room: room.cpp ------------------------------------------------------------------------
