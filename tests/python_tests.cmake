@@ -32,7 +32,8 @@ file(GLOB files CONFIGURE_DEPENDS ${python_sources}/tests/test_*.py)
 foreach(file IN LISTS files)
   string(REGEX REPLACE ".*/test_(.*)\\.py" "\\1" name ${file})
   if(NOT DUNLIN_SANITIZE OR NOT name STREQUAL packaging)  # which runs CMake, and little of the module
-    dunlin_python_test(${name} -m pytest -q -p no:cacheprovider ${file})
+    # A test that waits in vain says where.
+    dunlin_python_test(${name} -m pytest -q -p no:cacheprovider -o faulthandler_timeout=300 ${file})
   endif()
 endforeach()
 if(DUNLIN_SANITIZE)

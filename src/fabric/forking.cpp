@@ -42,7 +42,9 @@ ForkAware::ForkAware() {
   handlers.all.insert(this);
 }
 
-ForkAware::~ForkAware() {
+ForkAware::~ForkAware() { pass_by_forks(); }
+
+void ForkAware::pass_by_forks() noexcept {
   ForkHandlers& handlers = ForkHandlers::of_this_process();
   const std::scoped_lock lock(handlers.mutex);
   handlers.all.erase(this);

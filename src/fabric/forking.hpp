@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mutex>
+
 /// A child that a member forks has the member's objects, but is no member.
 namespace dunlin {
 
@@ -19,6 +21,24 @@ class ForkAware {
 
  protected:
   ForkAware();
+  /// From here on forks pass this object by: for a destructor, before it gives something back.
+  void pass_by_forks() noexcept;
+};
+
+/// A lock of the whole process. A process forks only while no thread holds it, so the child, which
+/// has no other thread, finds it free. Who holds it must not make or destroy a ForkAware, nor wait
+/// for long.
+class ForkMutex final : private ForkAware {
+ public:
+  void lock() { mutex_.lock(); }
+  void unlock() noexcept { mutex_.unlock(); }
+
+ private:
+  void before_fork() noexcept override { mutex_.lock(); }
+  void in_parent() noexcept override { mutex_.unlock(); }
+  void in_child() noexcept override { mutex_.unlock(); }
+
+  std::mutex mutex_;
 };
 
 }  // namespace dunlin

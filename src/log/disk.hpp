@@ -69,6 +69,8 @@ class Worker {
   /// Whether the job that was started is done. Then everything that it wrote can be seen.
   [[nodiscard]] virtual bool idle() = 0;
   virtual void wait() = 0;  // until idle()
+  /// Whether this process is a forked child, in which nobody works.
+  [[nodiscard]] virtual bool is_gone() const noexcept { return false; }
   /// The fabric whose sleeper is woken when something is done; null: none. The fabric may go
   /// afterwards.
   virtual void wake(Fabric* fabric) = 0;

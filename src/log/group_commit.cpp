@@ -73,6 +73,11 @@ void GroupCommit::drop_copy() noexcept {
 }
 
 bool GroupCommit::poll() {
+  if (failure_.empty() && worker_->is_gone()) {
+    failure_ = "this process was forked by the one that has the log open, and writes nothing to it";
+    working_ = false;
+    return true;
+  }
   if (working_ && !worker_->idle()) return false;
   const bool news = std::exchange(working_, false);
   if (news) {

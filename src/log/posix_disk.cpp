@@ -14,6 +14,7 @@
 
 #include <dunlin/fabric.hpp>
 
+#include "fabric/forking.hpp"
 #include "fabric/system.hpp"
 
 namespace dunlin::log {
@@ -188,65 +189,80 @@ class PosixDirectory final : public Directory {
   int access_ = O_RDWR;
 };
 
-class ThreadWorker final : public Worker {
+class ThreadWorker final : public Worker, private ForkAware {
  public:
-  explicit ThreadWorker(std::function<void()> job)
-      : job_(std::move(job)), thread_([this] { work(); }) {}
+  explicit ThreadWorker(std::function<void()> job) : job_(std::move(job)) {
+    shared_->thread = std::thread([this] { work(); });
+  }
   ThreadWorker(const ThreadWorker&) = delete;
   ThreadWorker& operator=(const ThreadWorker&) = delete;
   ~ThreadWorker() override {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
+    if (is_forked_) {
+      static_cast<void>(shared_.release());  // the parent has its thread
+      return;
     }
-    changed_.notify_one();
-    thread_.join();
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->over = true;
+    }
+    shared_->changed.notify_one();
+    shared_->thread.join();
   }
 
   void start() override {
-    busy_.store(true, std::memory_order_relaxed);
+    shared_->busy.store(true, std::memory_order_relaxed);
     {
-      const std::lock_guard lock(mutex_);
-      asked_ = true;
+      const std::lock_guard lock(shared_->mutex);
+      shared_->asked = true;
     }
-    changed_.notify_one();
+    shared_->changed.notify_one();
   }
   /// Acquires what work() has released.
-  bool idle() override { return !busy_.load(std::memory_order_acquire); }
+  bool idle() override { return !shared_->busy.load(std::memory_order_acquire); }
   void wait() override {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return idle(); });
+    if (is_forked_) return;
+    std::unique_lock lock(shared_->mutex);
+    shared_->done.wait(lock, [this] { return idle(); });
   }
+  bool is_gone() const noexcept override { return is_forked_; }
   void wake(Fabric* fabric) override {
-    const std::lock_guard lock(mutex_);
-    fabric_ = fabric;
+    if (is_forked_) return;
+    const std::lock_guard lock(shared_->mutex);
+    shared_->fabric = fabric;
   }
 
  private:
+  /// What a forked child gets in the state that the thread has left it in, and must not touch.
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::condition_variable done;
+    bool asked = false;
+    bool over = false;
+    Fabric* fabric = nullptr;
+    std::atomic<bool> busy = false;
+    std::thread thread;
+  };
+
+  void in_child() noexcept override { is_forked_ = true; }
   void work() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(shared_->mutex);
     for (;;) {
-      changed_.wait(lock, [this] { return asked_ || over_; });
-      if (!asked_) return;
-      asked_ = false;
+      shared_->changed.wait(lock, [this] { return shared_->asked || shared_->over; });
+      if (!shared_->asked) return;
+      shared_->asked = false;
       lock.unlock();
       job_();
       lock.lock();
-      busy_.store(false, std::memory_order_release);  // idle() acquires it
-      if (fabric_ != nullptr) fabric_->wake();
-      done_.notify_all();
+      shared_->busy.store(false, std::memory_order_release);  // idle() acquires it
+      if (shared_->fabric != nullptr) shared_->fabric->wake();
+      shared_->done.notify_all();
     }
   }
 
-  std::function<void()> job_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable done_;
-  bool asked_ = false;
-  bool over_ = false;
-  Fabric* fabric_ = nullptr;
-  std::atomic<bool> busy_ = false;
-  std::thread thread_;
+  const std::function<void()> job_;
+  bool is_forked_ = false;
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
 };
 
 class PosixDisk final : public Disk {

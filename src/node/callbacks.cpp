@@ -13,14 +13,9 @@
 namespace dunlin::node {
 namespace {
 
-/// The nodes of this process, for futures of calls that had ended when they were begun. A child
-/// gets the list when no thread changes it.
-struct AllNodes final : ForkAware {
-  void before_fork() noexcept override { mutex.lock(); }
-  void in_parent() noexcept override { mutex.unlock(); }
-  void in_child() noexcept override { mutex.unlock(); }
-
-  std::mutex mutex;
+/// The nodes of this process, for futures of calls that had ended when they were begun.
+struct AllNodes {
+  ForkMutex mutex;
   std::map<std::uint64_t, std::weak_ptr<Engine>> by_number;
   std::uint64_t last_number = 0;
 };

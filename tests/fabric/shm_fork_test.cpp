@@ -171,5 +171,22 @@ TEST(ShmFork, AChildThatIsForkedAmidAPollOfAnotherThreadIsNoMember) {
   goes_on.notify_one();
 }
 
+/// A child has only the thread that forks: what another one holds of this process would stay held.
+TEST(ShmFork, AChildJoinsThoughAnotherThreadWasAboutTo) {
+  const std::string group = fresh_group();
+  std::atomic<bool> over = false;
+  const std::jthread joining([&] {
+    for (int i = 0; !over; ++i) Member({.group = group + "-" + std::to_string(i), .members = 1});
+  });
+  for (int i = 0; i < 100; ++i) {
+    Process child([&](Parent&) {
+      Member({.group = group + "-child", .members = 1});
+      return 0;
+    });
+    EXPECT_EQ(child.exit_code(), 0);
+  }
+  over = true;
+}
+
 }  // namespace
 }  // namespace dunlin

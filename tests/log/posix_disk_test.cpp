@@ -241,5 +241,29 @@ TEST_F(PosixDisk, TellsWhatAKillLeft) {
   EXPECT_EQ(read_all(log).size(), log.next() - 1);
 }
 
+/// A child has none of the threads of its parent: nobody there waits for one, and nothing is
+/// written.
+TEST_F(PosixDisk, IsLeftInAForkedChild) {
+  Log log(disk->open(path), kOptions);
+  auto commit = std::make_unique<GroupCommit>(*disk, log);
+  for (int i = 0; i < 20; ++i) {
+    commit->append(4, {}, bytes_of("text"));
+    commit->poll();
+    test::Process child([&](test::Parent& parent) {
+      commit->append(4, {}, bytes_of("of the child"));
+      commit->finish();
+      parent.send_line(commit->failure());
+      commit->wake(nullptr);
+      commit.reset();
+      return 0;
+    });
+    EXPECT_TRUE(contains(child.receive_line(), "was forked by the one that has the log open"));
+    EXPECT_EQ(child.exit_code(), 0);
+  }
+  commit->finish();
+  EXPECT_EQ(commit->failure(), "");
+  EXPECT_EQ(read_all(log).size(), 20);
+}
+
 }  // namespace
 }  // namespace dunlin::log

@@ -10,6 +10,7 @@
 #include <dunlin/error.hpp>
 
 #include "fabric/backoff.hpp"
+#include "fabric/forking.hpp"
 #include "fabric/stepped_join.hpp"
 
 namespace dunlin::launch {
@@ -49,9 +50,25 @@ Library load() {
   return loaded;
 }
 
-std::mutex& one_at_a_time() {
-  static std::mutex mutex;
-  return mutex;
+/// Connections are made one at a time. A child has none of the threads that serve one.
+struct Turns final : ForkAware {
+  void in_child() noexcept override {
+    if (mutex.try_lock())
+      mutex.unlock();
+    else
+      is_lost = true;
+  }
+  std::mutex mutex;
+  bool is_lost = false;
+};
+
+std::unique_lock<std::mutex> own_turn() {
+  static Turns& turns = *new Turns;  // never destroyed: a process may fork while it ends
+  if (turns.is_lost)
+    throw Error(
+        "this process was forked while another thread asked the PMIx server, and cannot ask it "
+        "itself: fork before any thread joins, or start the child anew (exec)");
+  return std::unique_lock(turns.mutex);
 }
 
 }  // namespace
@@ -114,7 +131,7 @@ struct Pmix::Connection {
   }
 };
 
-Pmix::Pmix() : lock_(one_at_a_time()), connection_(Connection::shared()) { connection_.begin(); }
+Pmix::Pmix() : lock_(own_turn()), connection_(Connection::shared()) { connection_.begin(); }
 
 Pmix::~Pmix() { connection_.end(); }
 

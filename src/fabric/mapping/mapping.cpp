@@ -30,22 +30,34 @@ class MappingRegistry final : private ForkAware {
                                        std::uint64_t bytes) {
     struct stat status {};
     checked(fstat(file.get(), &status), "reading the state of a shared memory segment");
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<Mapping>& known = mappings_[{forks_, status.st_dev, status.st_ino}];
-    std::shared_ptr<Mapping> mapping = known.lock();
-    if (mapping && mapping->memory().size() == bytes) return mapping;
-    mapping = std::make_shared<Mapping>(file, offset, bytes, PROT_READ | PROT_WRITE);
-    known = mapping;
-    return mapping;
+    const File key{forks_, status.st_dev, status.st_ino};
+    if (auto known = find(key, bytes)) return known;
+    auto made = std::make_shared<Mapping>(file, offset, bytes, PROT_READ | PROT_WRITE);
+    // Another thread may have been faster. Then this one's mapping goes, and without the lock.
+    if (auto known = find(key, bytes, made)) return known;
+    return made;
   }
 
  private:
-  void in_child() noexcept override { ++forks_; }
+  using File = std::tuple<std::uint64_t, dev_t, ino_t>;
 
-  std::mutex mutex_;
+  void in_child() noexcept override { ++forks_; }
+  /// The live mapping of that file; null: there is none, and `made` becomes it.
+  std::shared_ptr<Mapping> find(const File& file, std::uint64_t bytes,
+                                const std::shared_ptr<Mapping>& made = nullptr) {
+    std::shared_ptr<Mapping> known;
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
+    const auto found = mappings_.find(file);
+    if (found != mappings_.end()) known = found->second.lock();
+    if (known && known->memory().size() == bytes) return known;
+    if (made) mappings_.insert_or_assign(file, made);
+    return nullptr;
+  }
+
+  ForkMutex mutex_;
   std::uint64_t forks_ = 0;  // forks that led to this process
-  std::map<std::tuple<std::uint64_t, dev_t, ino_t>, std::weak_ptr<Mapping>> mappings_;
+  std::map<File, std::weak_ptr<Mapping>> mappings_;
 };
 
 MappingRegistry& mappings_of_this_process() {
@@ -177,7 +189,11 @@ Mapping::Mapping(const Descriptor& file, std::uint64_t offset, std::uint64_t byt
   in_parent();
 }
 
-Mapping::~Mapping() { munmap(memory_.data(), memory_.size()); }
+/// What another thread maps at that place afterwards is no memory of this object.
+Mapping::~Mapping() {
+  pass_by_forks();
+  munmap(memory_.data(), memory_.size());
+}
 
 void Mapping::before_fork() noexcept { madvise(memory_.data(), memory_.size(), MADV_DOFORK); }
 void Mapping::in_parent() noexcept { madvise(memory_.data(), memory_.size(), MADV_DONTFORK); }

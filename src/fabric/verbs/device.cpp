@@ -9,6 +9,8 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
+#include "fabric/forking.hpp"
+
 namespace dunlin::verbs {
 namespace {
 
@@ -38,7 +40,7 @@ std::string text_of(const sockaddr& address) {
 /// soon as it writes. This costs a system call for each registration where it is needed, and
 /// nothing elsewhere.
 std::string prepare_for_children() {
-  static std::mutex once;  // callers must exclude each other here
+  static auto& once = *new ForkMutex;  // callers must exclude each other here
   const std::scoped_lock lock(once);
   if (ibv_is_fork_initialized() != IBV_FORK_DISABLED) return {};
   const int error = ibv_fork_init();
