@@ -114,7 +114,7 @@ void add_serve(CLI::App& store) {
                     "After a signal, give all keys to other members before leaving, if these have\n"
                     "room. After a further signal it leaves without");
   add_number(*command, "--cache", options->cache_mb, "MB",
-             "Megabytes for the locations of keys; 16 bytes hold one",
+             "Megabytes for the locations of keys; 8 bytes hold one",
              number_between(0, kMaxMemoryMb, "megabytes"))
       ->capture_default_str();
   add_number(*command, "--most-members", options->most_members, "N",

@@ -55,7 +55,9 @@ class GetBatches {
   /// A StoreBatch of gets.
   void make_gets(const auto& next_key) {
     together_.clear();
-    for (std::size_t i = 0; i < kAtOnce; ++i) together_.get(next_key());
+    keys_.clear();
+    while (keys_.size() < kAtOnce) keys_.emplace_back(next_key());
+    together_.get_many(keys_);
     while (!together_.finished()) store_.poll();
     StorePair::demand(together_.wait());
   }
@@ -70,6 +72,7 @@ class GetBatches {
   Completion done_;
   std::array<Operation, kAtOnce> batch_;
   StoreBatch together_;
+  std::vector<StoreKey> keys_;
 };
 
 }  // namespace dunlin::bench

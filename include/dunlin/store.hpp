@@ -69,7 +69,7 @@ enum class Eviction : std::uint8_t {
   lru    // the home erases keys that were not used for long, about in that order
 };
 
-/// Makes a cache for StoreOptions::shared_cache; 16 bytes hold the location of one key. Any
+/// Makes a cache for StoreOptions::shared_cache; 8 bytes hold the location of one key. Any
 /// threads.
 [[nodiscard]] std::shared_ptr<store::LocationCache> make_location_cache(std::size_t bytes);
 
@@ -101,7 +101,7 @@ struct StoreOptions {
   /// So many bytes of values a second, at most, this member copies to others that get keys; 0: no
   /// limit.
   std::uint64_t move_bytes_per_second = 0;
-  /// The size of this process's location cache; 0: none. 16 bytes hold the location of one key.
+  /// The size of this process's location cache; 0: none. 8 bytes hold the location of one key.
   std::size_t cache_bytes = 1 << 20;
   /// A location cache in place of the store's own, which several stores of this process share, each
   /// with its thread and its attachment to the same members. Null: none.

@@ -45,6 +45,7 @@ std::uint64_t State::learn_split(Rank rank, std::uint64_t position, std::uint64_
     home.has_grown = true;
   else
     home.shape.grow_to(next + 1);
+  if (home.has_grown) home.usable_in = UINT64_MAX;
   return next;
 }
 

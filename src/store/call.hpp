@@ -27,8 +27,6 @@ inline constexpr int kStepsAtOnce = 4096;
 inline constexpr std::uint32_t kTriesAtOnce = 32;
 /// A time to live that is longer is forever.
 inline constexpr std::uint64_t kLongestTtlNs = UINT64_MAX / 4;
-/// The rest of a longer entry comes while its beginning is copied.
-inline constexpr std::size_t kMostPrefetchedBytes = 1024;
 /// No chain is as long; a peer could write a circle.
 inline constexpr std::uint32_t kMostBuckets = 1U << 16;
 
@@ -54,6 +52,10 @@ class Image {
     lines_ = lines;
   }
   [[nodiscard]] std::byte* data() noexcept { return data_[0].bytes.data(); }
+  [[nodiscard]] bool has(const std::byte* byte) const noexcept {
+    const auto* const begin = data_[0].bytes.data();
+    return byte >= begin && byte < begin + lines_ * kCacheLineBytes;
+  }
 
  private:
   struct alignas(kCacheLineBytes) Line {
@@ -117,6 +119,12 @@ struct Place {
 
 /// The key of a call, and what the call has read. The result keeps it, because the value is there.
 struct CallMemory {
+  /// Whether these bytes are in it.
+  [[nodiscard]] bool has(std::span<const std::byte> bytes) const noexcept {
+    const std::byte* const first = bytes.data();
+    return entry.has(first) || (first >= key.data() && first < key.data() + key.size());
+  }
+
   std::size_t key_bytes = 0;
   std::array<std::byte, kMaxStoreKeyBytes> key{};
   Image entry;
@@ -164,8 +172,7 @@ struct Lookup {
   std::uint64_t hash = 0;
   std::uint64_t route = 0;  // of the key's slot, as `home` was taken from it
   Side side;
-  bool is_locked = false;  // no other member changes the chain
-  bool is_get = false;
+  bool is_locked = false;    // no other member changes the chain
   bool is_change = false;    // of the chain, or may become one
   bool wants_value = false;  // also under the lock; a get always reads it
   bool is_too_long = false;  // the key

@@ -58,8 +58,7 @@ Protocol<Status> State::unlock(Lookup& at, HeldChain& chain, Status end) {
   at.is_locked = false;
   if (chain.is_lent()) co_return end;
   chain.build_unlock(at, 0);
-  HeldChain::Commit commit(chain, at.result.round_trips);
-  const Status status = co_await commit;
+  const Status status = co_await commit(at, chain);
   co_return status == Status::ok ? end : status;
 }
 
@@ -144,7 +143,7 @@ bool State::put_in_place(const Change& one, Lookup& at, HeldChain& chain,
   if (!fits_in_place(at, bytes) || !chain.take_record()) return false;
   chain.cancel_blocks();
   chain.build_in_place(at, bytes);
-  mark(at);
+  mark(at.home, at.hash, at.slot.word);
   return true;
 }
 
@@ -154,6 +153,51 @@ void State::erase(const Change& one, Lookup& at, HeldChain& chain) noexcept {
   at.result.version = 0;
   chain.cancel_blocks();
   chain.build_erase(at);
+}
+
+/// Under the lock, with the key found: decides, and builds the batch that unlocks the chain.
+/// `under_way`: blocks are missing for an entry of so many bytes. `too_long`: nothing is changed.
+Status State::build(Change& one, Lookup& at, HeldChain& chain, ChangePlan& plan) {
+  at.take_entry(*this);
+  ChainBatch& batch = chain.batch();
+  std::span<const std::byte> value(batch.entry.data() + kEntryHeadBytes + at.key().size(),
+                                   one.value_bytes);
+  plan.deed = decide(one, at, value);
+  const bool is_too_long = plan.deed == Deed::put && value.size() > kMaxStoreValueBytes;
+  if (is_too_long) plan.deed = Deed::keep;
+  plan.version = std::max(at.present ? at.head.version : 0, at.version) + 1;
+  if (plan.deed == Deed::put && !put_in_place(one, at, chain, value, plan.version)) {
+    plan.bytes = entry_bytes(at.key().size(), value.size());
+    if (chain.find_blocks(plan.bytes, !at.present && !at.has_vacant) != Status::ok)
+      return Status::under_way;
+    chain.build_out_of_place(at, plan.bytes);
+  }
+  if (plan.deed == Deed::erase) erase(one, at, chain);
+  build_unlock(one, at, chain, plan);
+  return is_too_long ? Status::too_long : Status::ok;
+}
+
+/// A chain that has copies has other keys, too, but no version in it is given twice.
+void State::build_unlock(const Change& one, const Lookup& at, HeldChain& chain,
+                         const ChangePlan& plan) noexcept {
+  const bool is_change = plan.deed == Deed::put || plan.deed == Deed::erase;
+  const std::uint64_t given = one.is_copy() ? one.version : 0;
+  chain.build_unlock(at, is_change ? std::max(plan.version, given) : 0);
+}
+
+/// A change at the owner has ended.
+void State::note_change(const Lookup& at, HeldChain& chain) noexcept {
+  if (!at.result.changed) return;
+  if (at.result.version != 0)
+    cache.insert(at.hash, chain.batch().slot.word);
+  else
+    cache.erase(at.hash);
+}
+
+Protocol<Status> State::commit(Lookup& at, HeldChain& chain) {
+  HeldChain::Commit placed(chain, at.result.round_trips);
+  const Status status = co_await placed;
+  co_return status;
 }
 
 /// One change of a chain, from the lock to the unlocking batch. `ok`: it has ended, with the result
@@ -184,40 +228,22 @@ Protocol<Status> State::change_chain(Change& one, Lookup& at, HeldChain& chain) 
       status = co_await unlock(at, chain, one.is_copy() ? Status::conflict : Status::changed);
       co_return status;
     }
-    at.take_entry(*this);
-    ChainBatch& batch = chain.batch();
-    std::span<const std::byte> value(batch.entry.data() + kEntryHeadBytes + at.key().size(),
-                                     one.value_bytes);
-    const Deed deed = decide(one, at, value);
-    const bool is_too_long = deed == Deed::put && value.size() > kMaxStoreValueBytes;
-    if (deed == Deed::keep || is_too_long) {
-      status = co_await unlock(at, chain, is_too_long ? Status::too_long : Status::ok);
-      co_return status;
-    }
-    const std::uint64_t next = std::max(at.present ? at.head.version : 0, at.version) + 1;
-    if (deed == Deed::put && !put_in_place(one, at, chain, value, next)) {
-      const std::size_t bytes = entry_bytes(at.key().size(), value.size());
-      status = chain.find_blocks(bytes, !at.present && !at.has_vacant);
-      if (status != Status::ok) status = co_await find_blocks(at, chain, bytes);
+    ChangePlan plan;
+    const Status built = build(one, at, chain, plan);
+    if (built == Status::under_way) {
+      status = co_await find_blocks(at, chain, plan.bytes);
       if (status == Status::under_way) continue;  // there is room now, and no lock
       if (status != Status::ok) co_return status;
-      chain.build_out_of_place(at, bytes);
+      chain.build_out_of_place(at, plan.bytes);
+      build_unlock(one, at, chain, plan);
     }
-    if (deed == Deed::erase) erase(one, at, chain);
-    // A chain that has copies has other keys, too, but no version in it is given twice.
-    const std::uint64_t given = one.is_copy() ? one.version : 0;
-    chain.build_unlock(at, deed == Deed::copy ? 0 : std::max(next, given));
-    if (!one.is_copy() && route::has_copies(routes.of(at.hash))) {
-      status = co_await complete_with_copies(deed, at, chain, next);
+    if (plan.deed != Deed::keep && !one.is_copy() && route::has_copies(routes.of(at.hash))) {
+      status = co_await complete_with_copies(plan.deed, at, chain, plan.version);
     } else {
-      HeldChain::Commit commit(chain, at.result.round_trips);
-      status = co_await commit;
+      status = co_await commit(at, chain);
     }
-    if (status == Status::ok && !one.is_copy() && at.result.changed) {
-      if (deed == Deed::put) cache.insert(at.hash, chain.batch().slot.word);
-      if (deed == Deed::erase) cache.erase(at.hash);
-    }
-    co_return status;
+    if (status == Status::ok && !one.is_copy()) note_change(at, chain);
+    co_return status == Status::ok&& built == Status::too_long ? built : status;
   }
 }
 
@@ -250,22 +276,14 @@ Protocol<Status> State::find_blocks(Lookup& at, HeldChain& chain, std::size_t by
 // --- changes at the owner ------------------------------------------------------------------------
 
 /// A change of one key, at its owner, and at the members that have copies, or get one.
-Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std::byte> value) {
-  Lookup at(*this, Side::owner, key);
-  at.is_change = true;
-  at.wants_value = one.needs_value();
-  if (at.is_too_long || value.size() > kMaxStoreValueBytes) co_return at.ended(Status::too_long);
-  HeldChain chain(*this);
-  one.value_bytes = value.size();
-  ChainBatch& batch = chain.batch();
-  batch.entry.reserve(entry_bytes(at.key().size(), value.size()));
-  if (!value.empty())
-    std::memcpy(batch.entry.data() + kEntryHeadBytes + at.key().size(), value.data(), value.size());
+Protocol<CallResult> State::change(Change one, Lookup at, HeldChain chain) {
   Rest rest;
   for (;;) {
+    const bool is_posted = chain.is_posted();  // by change_at_once()
     Status status = owner_of(at);
+    if (is_posted) status = co_await commit(at, chain);
     if (status == Status::busy || status == Status::under_way) status = co_await find_owner(at);
-    if (status == Status::ok) status = co_await change_chain(one, at, chain);
+    if (status == Status::ok && !is_posted) status = co_await change_chain(one, at, chain);
     if (status == Status::changed) continue;
     if (status == Status::busy && !one.waits_for_lock()) {  // STO-V4
       at.result.changed = false;
@@ -285,9 +303,50 @@ Protocol<CallResult> State::change(Change one, StoreKey key, std::span<const std
   }
 }
 
+/// Does what change() does, as plain steps, where the owner's memory is mapped, the chain is not
+/// locked, and there are no copies. False: it has not happened.
+bool State::change_at_once(Change& one, Lookup& at, HeldChain& chain) {
+  at.route = routes.of(at.hash);
+  if (!route::is_open(at.route) || route::has_copies(at.route) || progress.was_stopped())
+    return false;
+  at.home = route::owner(at.route);
+  const MappedPart* const there = usable(at.home);
+  if (there == nullptr) return false;
+  at.locate(*this);
+  if (!lock_mapped(*there, at, chain)) return false;
+  ChangePlan plan;
+  Status status = find_mapped(*there, at);
+  if (status == Status::ok) status = build(one, at, chain, plan);
+  if (status == Status::ok) {
+    HeldChain::Commit placed(chain, at.result.round_trips);
+    const bool is_over = placed.ready();
+    if (is_over && placed.result() == Status::ok) {
+      note_change(at, chain);
+      return true;
+    }
+    if (!is_over && chain.is_posted()) return false;
+  }
+  chain.begin_anew();
+  at.is_locked = at.result.changed = false;
+  at.version = UINT64_MAX;
+  return false;
+}
+
 StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std::byte> value) {
   ++counter_of(one.kind);
-  return StoreOperation(progress, change(std::move(one), key, value));
+  Lookup at(*this, Side::owner, key);
+  at.is_change = true;
+  at.wants_value = one.needs_value();
+  if (at.is_too_long || value.size() > kMaxStoreValueBytes)
+    return StoreOperation(progress, at.ended(Status::too_long));
+  HeldChain chain(*this);
+  one.value_bytes = value.size();
+  ChainBatch& batch = chain.batch();
+  batch.entry.reserve(entry_bytes(at.key().size(), value.size()));
+  if (!value.empty())
+    std::memcpy(batch.entry.data() + kEntryHeadBytes + at.key().size(), value.data(), value.size());
+  if (change_at_once(one, at, chain)) return StoreOperation(progress, at.ended(Status::ok));
+  return StoreOperation(progress, change(std::move(one), std::move(at), std::move(chain)));
 }
 
 /// STO-P8. Under the lock of the chain: whether the map, as this process knows it now, has that
@@ -313,7 +372,7 @@ Lookup State::look_at(const ChainCall& call) {
 Protocol<Status> State::read_header(Lookup& at) {
   auto reading = reading_bucket(at, at.main, sizeof(MainHeader));
   const Status status = co_await reading;
-  take_clock(at);
+  take_clock(at.home, at.memory().clock);
   co_return status == Status::ok ? take_header(at) : status;
 }
 

@@ -80,6 +80,13 @@ enum class Deed : std::uint8_t {
   align  // to all members that have a copy, or get one: what they have may differ
 };
 
+/// What a change does under the lock of its chain.
+struct ChangePlan {
+  Deed deed = Deed::keep;
+  std::uint64_t version = 0;  // that the key gets
+  std::size_t bytes = 0;      // of an entry that needs a block
+};
+
 /// A key as another member is to have it.
 struct Copy {
   Rank to = 0;

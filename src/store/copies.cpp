@@ -148,8 +148,7 @@ Protocol<Status> State::complete(std::shared_ptr<CopiedChange> work) {
   HeldChain& chain = work->chain;
   Status status = co_await replicate(work->deed, at, chain, work->version);
   if (status == Status::ok) {
-    HeldChain::Commit commit(chain, at.result.round_trips);
-    status = co_await commit;
+    status = co_await commit(at, chain);
   } else if (status != Status::lost) {
     chain.drop_batch();
     status = co_await unlock(at, chain, status);

@@ -14,7 +14,7 @@ namespace dunlin::store {
 
 // --- the index: a header, the first main headers, and then the directory of the later ones -------
 
-inline constexpr std::uint64_t kMagic = 0x38726f7453'6e6c44;  // "DlnStor8"
+inline constexpr std::uint64_t kMagic = 0x39726f7453'6e6c44;  // "DlnStor9"
 inline constexpr std::uint64_t kIndexHeaderBytes = 192;
 inline constexpr std::uint64_t kMainHeadersAt = 8;  // how many main headers there are now
 inline constexpr std::uint64_t kRanksAt = 16;       // how many ranks have redo records here
@@ -106,12 +106,16 @@ inline constexpr std::uint64_t kMostOffset = (std::uint64_t{1} << 30) * kCacheLi
 [[nodiscard]] constexpr std::uint64_t lossy(std::uint64_t incarnation) noexcept {
   return (incarnation ^ (incarnation >> 48) * 0x5bd) & 0x3fff;
 }
+/// Of an entry of so many bytes, at most those that a word can say.
+[[nodiscard]] constexpr std::uint64_t lines_of(std::size_t bytes) noexcept {
+  const std::uint64_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes;
+  return lines < kMostLines ? lines : kMostLines;
+}
 [[nodiscard]] constexpr std::uint64_t make(SlotType type, std::uint64_t incarnation,
                                            const Location& location, std::size_t bytes) noexcept {
-  const std::uint64_t lines = (bytes + kCacheLineBytes - 1) / kCacheLineBytes;
   return std::uint64_t{static_cast<std::uint8_t>(type)} << 62 | lossy(incarnation) << 48 |
          std::uint64_t{location.large ? 1U : 0U} << 47 | std::uint64_t{location.size_class} << 42 |
-         location.offset / kCacheLineBytes << 12 | (lines < kMostLines ? lines : kMostLines);
+         location.offset / kCacheLineBytes << 12 | lines_of(bytes);
 }
 [[nodiscard]] constexpr SlotType type_of(std::uint64_t word) noexcept {
   return static_cast<SlotType>(word >> 62);
@@ -138,17 +142,17 @@ enum class EntryState : std::uint8_t { unused, live, moved, dead };
 /// The beginning of an entry; key and value follow it.
 struct EntryHead {
   std::uint64_t guard = 0;      // incarnation << 4 | state
+  std::uint64_t checksum = 0;   // of what follows, at this place
   std::uint64_t version = 0;    //
   std::uint64_t expiry_ns = 0;  // by the home's clock; 0: never
   std::uint32_t value_bytes = 0;
   std::uint32_t key_bytes = 0;
-  std::uint64_t checksum = 0;
 };
 inline constexpr std::size_t kEntryHeadBytes = sizeof(EntryHead);
 static_assert(kEntryHeadBytes == 40);
-static_assert(offsetof(EntryHead, version) == 8 && offsetof(EntryHead, expiry_ns) == 16 &&
-              offsetof(EntryHead, value_bytes) == 24 && offsetof(EntryHead, key_bytes) == 28 &&
-              offsetof(EntryHead, checksum) == 32);
+static_assert(offsetof(EntryHead, checksum) == 8 && offsetof(EntryHead, version) == 16 &&
+              offsetof(EntryHead, expiry_ns) == 24 && offsetof(EntryHead, value_bytes) == 32 &&
+              offsetof(EntryHead, key_bytes) == 36);
 
 [[nodiscard]] constexpr std::uint64_t guard_of(std::uint64_t incarnation,
                                                EntryState state) noexcept {
@@ -183,7 +187,8 @@ static_assert(guard_of(0x3000000000007, EntryState::live) == 0x0030000000000071,
 [[nodiscard]] constexpr std::size_t entry_bytes(const EntryHead& head) noexcept {
   return entry_bytes(head.key_bytes, head.value_bytes);
 }
-/// Of the image of an entry at a place: all but state and checksum, and the place (STO-3).
+/// Of the image of an entry at a place: all but state and checksum, and the place (STO-3). The
+/// image has what `head` says.
 [[nodiscard]] std::uint64_t checksum_of(const std::byte* entry, const EntryHead& head,
                                         const Location& location) noexcept;
 /// Of a key, the same at all members.
@@ -203,6 +208,17 @@ static_assert(kLargeBlocks.back() >= entry_bytes(kMaxStoreKeyBytes, kMaxStoreVal
 static_assert(kLargeBlocks.back() <= kLargeSlabBytes && kSmallBlocks.back() <= kSmallSlabBytes);
 static_assert(kSmallBlocks.size() <= 32 && kLargeBlocks.size() <= 32);
 static_assert(kMaxRegionBytes <= slot_word::kMostOffset);
+/// Bytes of the block; 0 if there is no such size.
+[[nodiscard]] constexpr std::size_t block_bytes(const Location& location) noexcept {
+  if (location.large)
+    return location.size_class < kLargeBlocks.size() ? kLargeBlocks[location.size_class] : 0;
+  return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
+}
+/// Whether a slot's word leads to a block.
+[[nodiscard]] constexpr bool leads_to_entry(std::uint64_t word) noexcept {
+  return slot_word::type_of(word) == SlotType::entry &&
+         block_bytes(slot_word::location_of(word)) != 0;
+}
 /// The size class of indirect headers. Those are never freed, so no entry lies in their slabs.
 inline constexpr std::uint32_t kIndirectClass = 3;
 static_assert(kSmallBlocks[kIndirectClass] >= sizeof(Bucket));

@@ -13,28 +13,33 @@ using remote::NextPoll;
 using remote::Protocol;
 using remote::Status;
 
-/// Where reads are loads, each get of a batch would wait for its own misses of the cache. So it
-/// asks for the lines that it looks at next, and goes on when the others have done the same.
-bool State::may_wait_for_lines() const noexcept {
-  return fabric.properties().reads_are_loads && progress.in_flight() >= 2;
+namespace {
+
+/// The rest of a longer entry comes while its beginning is copied.
+constexpr std::size_t kMostPrefetchedBytes = 4096;
+
+[[nodiscard]] std::span<const std::byte> bytes_at(const MappedPart& there, const Place& place,
+                                                  std::size_t bytes) noexcept {
+  const std::span<const std::byte> part = place.in_slabs ? there.small : there.index;
+  if (place.offset + bytes > part.size()) return {};
+  return part.subspan(place.offset, bytes);
 }
 
-bool State::waits_for_lines(const Lookup& at) noexcept {
-  if (!at.is_get || !may_wait_for_lines()) return false;
-  const Location location = slot_word::location_of(at.slot.word);
-  fabric.prefetch(at.home, pool_of(location).region(), location.offset,
-                  std::min(slot_word::bytes_of(at.slot.word), kMostPrefetchedBytes));
-  fabric.wake_at(0);
-  return true;
+void prefetch_lines(std::span<const std::byte> bytes) noexcept {
+  for (std::size_t at = 0; at < bytes.size(); at += kCacheLineBytes)
+    __builtin_prefetch(bytes.data() + at);
 }
 
-/// The header was asked for when the get began, if there is no cache.
-bool State::waits_for_header(const Lookup& at) noexcept {
-  if (options.cache_bytes == 0 || !may_wait_for_lines()) return false;
-  fabric.prefetch(at.home, region_of(at.main), at.main.offset, sizeof(MainHeader));
-  fabric.wake_at(0);
-  return true;
+/// The word beside that hash in a bucket; 0: none.
+[[nodiscard]] std::uint64_t word_of(std::span<const std::byte> bucket,
+                                    std::uint64_t hash) noexcept {
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(bucket.data());
+  for (std::size_t i = 0; i < kSlots; ++i)
+    if (memory::load(words[2 * i]) == hash) return memory::load(words[2 * i + 1]);
+  return 0;
 }
+
+}  // namespace
 
 /// Reads the entry at a cached location. `busy`: that was stale, or the entry is being written.
 Protocol<Status> State::find_cached(Lookup& at, std::uint64_t word) {
@@ -42,7 +47,6 @@ Protocol<Status> State::find_cached(Lookup& at, std::uint64_t word) {
   at.slot = {.word = word};
   at.read_bytes = 0;
   if (!leads_to_entry(word)) co_return Status::busy;
-  if (waits_for_lines(at)) co_await NextPoll();
   Sight sight = Sight::longer;
   while (sight == Sight::longer) {
     auto entry = reading_entry(at);
@@ -50,7 +54,7 @@ Protocol<Status> State::find_cached(Lookup& at, std::uint64_t word) {
     // The location may be of a former home, which has more memory.
     if (status == Status::out_of_range) co_return Status::busy;
     if (status != Status::ok) co_return status;
-    take_clock(at);
+    take_clock(at.home, at.memory().clock);
     sight = at.judge();
   }
   at.present = sight == Sight::key;
@@ -87,13 +91,17 @@ CallResult State::got(Lookup& at) noexcept {
   at.take_entry(*this);
   if (at.present) {
     if (at.from_cache) ++counters.cache_hits;
-    mark(at);
+    mark(at.home, at.hash, at.slot.word);
     if (!at.from_cache || entry_bytes(at.head) > slot_word::bytes_of(at.slot.word))
-      cache.insert(at.hash,
-                   slot_word::make(SlotType::entry, incarnation_of(at.head.guard),
-                                   slot_word::location_of(at.slot.word), entry_bytes(at.head)));
+      remember(at.hash, at.slot.word, at.head);
   }
   return at.ended(Status::ok);
+}
+
+/// Where the key is, and how long its entry is by now.
+void State::remember(std::uint64_t hash, std::uint64_t word, const EntryHead& head) noexcept {
+  cache.insert(hash, slot_word::make(SlotType::entry, incarnation_of(head.guard),
+                                     slot_word::location_of(word), entry_bytes(head)));
 }
 
 /// After an attempt of a get that has ended so. `changed`: the get begins anew.
@@ -123,7 +131,6 @@ Protocol<CallResult> State::get(Lookup at) {
         status = co_await find_cached(at, cached);
       } else {
         ++counters.cache_misses;
-        if (waits_for_header(at)) co_await NextPoll();
         status = co_await find(at);
         if (status == Status::ok && !at.present) status = co_await check_absence(at);
       }
@@ -171,42 +178,6 @@ Protocol<CallResult> State::read_chain(StoreKey key, SeenChain& seen) {
   }
 }
 
-/// Asks for what it will look at, and begins when the others of the batch have done the same.
-Protocol<CallResult> State::get_of_batch(Lookup at) {
-  const std::uint64_t word = routes.of(at.hash);
-  if (options.cache_bytes > 0) {
-    cache.prefetch(at.hash);
-  } else if (const Rank home = route::owner(word);
-             route::is_open(word) && homes[home].shape.headers() != 0) {
-    const Place main = main_header(home, homes[home].shape.number_of(at.position()));
-    fabric.prefetch(home, region_of(main), main.offset, sizeof(MainHeader));
-  }
-  fabric.wake_at(0);
-  co_await NextPoll();
-  CallResult result = co_await get(std::move(at));
-  co_return result;
-}
-
-StoreOperation State::begin_get_of_batch(StoreKey key) {
-  if (!fabric.properties().reads_are_loads) return begin_get(key);
-  ++counters.gets;
-  Lookup at(*this, Side::owner, key);
-  at.is_get = at.wants_value = true;
-  return StoreOperation(progress, get_of_batch(std::move(at)));
-}
-
-StoreOperation State::begin_get(StoreKey key) {
-  ++counters.gets;
-  Lookup at(*this, Side::owner, key);
-  at.is_get = at.wants_value = true;
-  const bool may_begin = !at.is_too_long && !progress.was_stopped();
-  const MappedPart* const there =
-      may_begin && owner_of(at) == Status::ok ? mapped(at.home) : nullptr;
-  if (there != nullptr && get_mapped(*there, at) == Status::ok)
-    return StoreOperation(progress, got(at));
-  return StoreOperation(progress, get(std::move(at)));
-}
-
 StoreOperation State::begin_read(StoreKey key, SeenChain& seen) {
   ++counters.gets;
   return StoreOperation(progress, read_chain(key, seen));
@@ -214,20 +185,132 @@ StoreOperation State::begin_read(StoreKey key, SeenChain& seen) {
 
 // --- where memory is mapped ----------------------------------------------------------------------
 
+/// What a get of that key knows before it looks into the home's memory; but for the location.
+KnownKey State::know(StoreKey key) noexcept {
+  KnownKey known{.hash = hash_of(key.bytes())};
+  known.route = routes.of(known.hash);
+  if (route::is_open(known.route) && !progress.was_stopped()) [[likely]]
+    known.there = usable(route::owner(known.route));
+  return known;
+}
+
+void State::begin_get(StoreOperation& operation, StoreKey key) {
+  KnownKey known = know(key);
+  if (known.there != nullptr) known.location = cache.find(known.hash);
+  begin_get(operation, key, known);
+}
+
+/// Requires that the operation is not under way. Its result is made where it is: no word of it is
+/// written and then read again to be moved.
+void State::begin_get(StoreOperation& operation, StoreKey key, const KnownKey& known) {
+  ++counters.gets;
+  std::uint32_t reads = 0;
+  if (known.location != 0) {
+    CallResult& result = operation.result_;
+    prepare(result, key.bytes());
+    const bool is_there = get_cached(known, key.bytes(), result);
+    counters.entry_reads += reads = result.entry_reads;
+    operation.progress_ = &progress;
+    if (is_there) [[likely]]
+      return;
+    ++counters.cache_stale;
+    cache.erase(known.hash);
+  }
+  Lookup at(*this, Side::owner, key);
+  at.wants_value = true;
+  if (known.there != nullptr && !at.is_too_long) {
+    at.route = known.route;
+    at.home = route::owner(known.route);
+    at.result.entry_reads = at.result.round_trips = reads;
+    if (get_mapped(*known.there, at) == Status::ok)
+      return static_cast<void>(operation = StoreOperation(progress, got(at)));
+  }
+  operation = StoreOperation(progress, get(std::move(at)));
+}
+
+/// Where a key's main header is, in mapped memory.
+std::span<const std::byte> State::main_of(const KnownKey& key) const noexcept {
+  const Rank home = route::owner(key.route);
+  const std::uint64_t position = IndexShape::position_of(key.hash);
+  const Place main = main_header(home, homes[home].shape.number_of(position));
+  return bytes_at(*key.there, main, sizeof(MainHeader));
+}
+
+/// The first look ahead for a key of a batch: asks for its place in the cache, or main header.
+KnownKey State::ask_for_place(StoreKey key) noexcept {
+  KnownKey known = know(key);
+  if (cache.slots() > 0)
+    cache.prefetch(known.hash);
+  else if (known.there != nullptr)
+    prefetch_lines(main_of(known));
+  return known;
+}
+
+/// The second one: asks for the entry.
+void State::ask_for_entry(KnownKey& key) noexcept {
+  if (key.there == nullptr) return;
+  key.location = cache.find(key.hash);
+  const std::uint64_t word = cache.slots() > 0 ? key.location : word_of(main_of(key), key.hash);
+  if (word == 0) return;
+  const Location location = slot_word::location_of(word);
+  const std::span<const std::byte> part = location.large ? key.there->large : key.there->small;
+  const std::size_t bytes = std::min(slot_word::bytes_of(word), kMostPrefetchedBytes);
+  if (location.offset + bytes <= part.size()) prefetch_lines(part.subspan(location.offset, bytes));
+}
+
+/// For a further call, which uses the memory of the former one again, unless its key is there.
+void State::prepare(CallResult& result, std::span<const std::byte> key) {
+  HeldMemory memory = std::move(result.memory);
+  if (memory == nullptr || memory->has(key)) memory = take_memory();
+  result = {};
+  result.memory = std::move(memory);
+}
+
+/// Reads the entry at a cached location. False: that was stale, or the entry is being written.
+bool State::get_cached(const KnownKey& at, std::span<const std::byte> key,
+                       CallResult& result) noexcept {
+  if (!leads_to_entry(at.location)) return false;
+  const Location location = slot_word::location_of(at.location);
+  const Rank home = route::owner(at.route);
+  const std::size_t block = block_bytes(location);
+  const std::span<const std::byte> part = location.large ? at.there->large : at.there->small;
+  Image& image = result.memory->entry;
+  EntryHead head;
+  std::size_t bytes = std::min(std::max(slot_word::bytes_of(at.location), kCacheLineBytes), block);
+  for (std::size_t wanted = bytes; wanted != 0;) {
+    bytes = wanted;
+    if (location.offset + bytes > part.size()) return false;
+    result.round_trips = ++result.entry_reads;
+    image.reserve(bytes);
+    memory::copy(image.data(), part.data() + location.offset, bytes);  // the checksum orders it
+    head = head_of(image.data());
+    const bool is_same =
+        head.guard == guard_of(incarnation_of(head.guard), EntryState::live) &&
+        slot_word::lossy(incarnation_of(head.guard)) == slot_word::lossy_of(at.location);
+    if (!is_same || !is_sound(head) || entry_bytes(head) > block) return false;
+    wanted = entry_bytes(head) > bytes ? entry_bytes(head) : 0;
+  }
+  const std::byte* const of_entry = image.data() + kEntryHeadBytes;
+  if (checksum_of(image.data(), head, location) != head.checksum || head.key_bytes != key.size() ||
+      std::memcmp(of_entry, key.data(), key.size()) != 0)
+    return false;
+  result.memory->key_bytes = key.size();
+  std::memcpy(result.memory->key.data(), of_entry, key.size());
+  ++counters.cache_hits;
+  if (room != nullptr) {
+    look_at_clock(*at.there, home);  // for the hand
+    mark(home, at.hash, at.location);
+  }
+  if (bytes > slot_word::bytes_of(at.location)) remember(at.hash, at.location, head);
+  show_entry(home, head, result);
+  result.value = {of_entry + head.key_bytes, result.found ? head.value_bytes : 0};
+  return true;
+}
+
 /// As get() does. `ok`: the key is there, or absent. Else the call goes on as a protocol.
 Status State::get_mapped(const MappedPart& there, Lookup& at) noexcept {
-  at.locate(*this);
-  if (const std::uint64_t cached = cache.find(at.hash); cached != 0) {
-    at.from_cache = true;
-    at.slot = {.word = cached};
-    at.read_bytes = 0;
-    at.present = leads_to_entry(cached) && look_at_entry(there, at) == Sight::key;
-    if (room != nullptr) look_at_clock(there, at);  // for the hand
-    if (at.present) return Status::ok;
-    note_again(at);
-    at.from_cache = false;
-  }
   ++counters.cache_misses;
+  at.locate(*this);
   const Status status = find_mapped(there, at);
   if (status != Status::ok || at.present) return status;
   const Place place = at.main.at(kDepthAt);

@@ -67,7 +67,7 @@ Sight Lookup::judge() noexcept {
   const Sight unlike = is_locked ? Sight::other : Sight::again;
   if (same && state == EntryState::dead && !from_cache) return Sight::other;
   if (!same || state != EntryState::live) return unlike;
-  if (!is_sound(head) || entry_bytes(head) > State::block_bytes(location)) return unlike;
+  if (!is_sound(head) || entry_bytes(head) > block_bytes(location)) return unlike;
   if (entry_bytes(head) > read_bytes && (!is_locked || wants_value)) {
     read_bytes = entry_bytes(head);
     return Sight::longer;
@@ -84,13 +84,8 @@ void Lookup::take_entry(const State& state) noexcept {
   result.version = 0;
   result.ttl_ns = kNoExpiry;
   result.value = {};
-  if (!present) return;
-  const std::uint64_t ttl = state.ttl_of(home, head.expiry_ns);
-  if (ttl == 0) return;
-  result.found = true;
-  result.ttl_ns = ttl;
-  result.version = head.version;
-  if (wants_value)
+  if (present) state.show_entry(home, head, result);
+  if (result.found && wants_value)
     result.value = {memory().entry.data() + kEntryHeadBytes + head.key_bytes, head.value_bytes};
 }
 
@@ -98,6 +93,15 @@ CallResult Lookup::ended(Status status) noexcept {
   result.status = status;
   if (status != Status::ok) result.changed = false;
   return std::move(result);
+}
+
+/// What the caller sees of an entry, but for the value; nothing, if it has expired.
+void State::show_entry(Rank home, const EntryHead& head, CallResult& result) const noexcept {
+  const std::uint64_t ttl = ttl_of(home, head.expiry_ns);
+  if (ttl == 0) return;
+  result.found = true;
+  result.ttl_ns = ttl;
+  result.version = head.version;
 }
 
 // --- where a key is ------------------------------------------------------------------------------
@@ -189,12 +193,11 @@ Status State::follow(Lookup& at) noexcept {
   return next > at.number ? Status::changed : Status::out_of_range;
 }
 
-void State::take_clock(Lookup& at) noexcept {
-  std::array<std::uint64_t, 4>& clock = at.memory().clock;
+void State::take_clock(Rank home, std::array<std::uint64_t, 4>& clock) noexcept {
   if (clock[0] == 0) return;
-  sample_clock(at.home, clock[0]);
+  sample_clock(home, clock[0]);
   clock[0] = 0;
-  if (room != nullptr) room->of_homes[at.home].hands = {clock[2], clock[3]};
+  if (room != nullptr) room->of_homes[home].hands = {clock[2], clock[3]};
 }
 
 void State::count_bucket(Lookup& at) noexcept {
@@ -238,12 +241,6 @@ remote::Batch<2, HomeGate> State::reading_entry(Lookup& at) noexcept {
   return {fabric, std::span(reads).first(clock ? 2 : 1), gate(at)};
 }
 
-/// Whether a slot's word leads to a block.
-bool State::leads_to_entry(std::uint64_t word) noexcept {
-  return slot_word::type_of(word) == SlotType::entry &&
-         block_bytes(slot_word::location_of(word)) != 0;
-}
-
 /// Goes through the chain. `ok`: the key's entry is there, or the key is in no slot. `changed`: the
 /// key has another chain. `busy`: its entry is being written.
 Protocol<Status> State::find(Lookup& at) {
@@ -252,7 +249,7 @@ Protocol<Status> State::find(Lookup& at) {
     auto reading = reading_bucket(at, bucket, seen == 1 ? sizeof(MainHeader) : sizeof(Bucket));
     Status status = co_await reading;
     if (status != Status::ok) co_return status;
-    take_clock(at);
+    take_clock(at.home, at.memory().clock);
     if (seen == 1) status = take_header(at);
     if (status != Status::ok) co_return status;
     for (std::size_t i = 0; i < kSlots; ++i) {
@@ -260,7 +257,6 @@ Protocol<Status> State::find(Lookup& at) {
       if (slot.word == 0) at.note_vacant(bucket, i);
       if (slot.word == 0 || !at.is_candidate(slot.hash) || !leads_to_entry(slot.word)) continue;
       at.note_slot(bucket, i);
-      if (waits_for_lines(at)) co_await NextPoll();
       Sight sight = Sight::longer;
       while (sight == Sight::longer) {
         auto entry = reading_entry(at);
@@ -288,27 +284,35 @@ Protocol<Status> State::find(Lookup& at) {
 const MappedPart* State::mapped(Rank home) noexcept {
   if (!fabric.properties().reads_are_loads) return nullptr;
   MappedPart& there = homes[home].mapped;
-  if (there.found_in != fabric.disconnections() || there.index.empty()) {
+  if (there.found_in != membership_stamp() || there.index.empty()) {
     there = {.index = fabric.reach(home, index.id()),
              .small = fabric.reach(home, small->region()),
              .large = fabric.reach(home, large->region()),
-             .found_in = fabric.disconnections()};
+             .found_in = membership_stamp()};
     if (there.small.empty()) there.index = {};
   }
   return there.index.empty() ? nullptr : &there;
 }
 
-void State::look_at_clock(const MappedPart& there, Lookup& at) noexcept {
-  if (!wants_clock(at.home)) return;
-  std::array<std::uint64_t, 4>& clock = at.memory().clock;
+const MappedPart* State::find_usable(Rank home) noexcept {
+  if (progress.was_stopped() || fault(home) != Status::ok || know_index(home) != Status::ok)
+    return nullptr;
+  const MappedPart* const there = mapped(home);
+  if (there != nullptr) homes[home].usable_in = there->found_in;
+  return there;
+}
+
+void State::look_at_clock(const MappedPart& there, Rank home) noexcept {
+  if (!wants_clock(home)) return;
+  std::array<std::uint64_t, 4> clock{};
   memory::fetch(clock.data(), there.index.data() + kClockAt, sizeof clock);
-  take_clock(at);
+  take_clock(home, clock);
 }
 
 /// As find() does.
 Status State::find_mapped(const MappedPart& there, Lookup& at) noexcept {
   CallMemory& memory = at.memory();
-  look_at_clock(there, at);
+  look_at_clock(there, at.home);
   Place bucket = at.main;
   for (std::uint32_t seen = 1; seen <= kMostBuckets; ++seen) {
     const std::span<std::byte> part = bucket.in_slabs ? there.small : there.index;
@@ -344,7 +348,7 @@ Sight State::look_at_entry(const MappedPart& there, Lookup& at) noexcept {
     count_entry(at);
     ++at.result.round_trips;
     if (location.offset + at.read_bytes > part.size()) return Sight::again;
-    memory::fetch(at.memory().entry.data(), part.data() + location.offset, at.read_bytes);
+    memory::copy(at.memory().entry.data(), part.data() + location.offset, at.read_bytes);
     sight = at.judge();
   }
   return sight;

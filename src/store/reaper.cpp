@@ -96,7 +96,7 @@ void Reaper::look_at_chain(std::uint64_t number, std::uint64_t now) {
       } else {
         ++expired_;
         first = 0;
-        goes_on = goes_on && reap(entry, State::block_bytes(location));
+        goes_on = goes_on && reap(entry, block_bytes(location));
       }
     }
   known = {version, first};

@@ -129,16 +129,16 @@ Protocol<Status> State::await_room(Lookup& at, HeldChain& chain) {
 
 /// An entry counts as used if it was marked since the hand passed it. A reader marks it once for
 /// each time that the hand has passed, as far as the reader knows: most gets mark nothing.
-void State::mark(const Lookup& at) noexcept {
+void State::mark(Rank home, std::uint64_t hash, std::uint64_t word) noexcept {
   if (room == nullptr) return;
-  const Location location = slot_word::location_of(at.slot.word);
+  const Location location = slot_word::location_of(word);
   remote::SlabPool& pool = pool_of(location);
-  const std::uint64_t hand = room->of_homes[at.home].hands[location.large ? 1 : 0];
+  const std::uint64_t hand = room->of_homes[home].hands[location.large ? 1 : 0];
   const bool passed = pool.slab_of(location.offset) < (hand & UINT32_MAX);
-  const std::uint64_t tag = at.hash + ((hand >> 32) + (passed ? 1 : 0) + 1) * kGoldenRatio;
-  std::uint64_t& known = room->marked[at.hash % Room::kMarked];
+  const std::uint64_t tag = hash + ((hand >> 32) + (passed ? 1 : 0) + 1) * kGoldenRatio;
+  std::uint64_t& known = room->marked[hash % Room::kMarked];
   if (known == tag) return;
-  const Operation mark = pool.mark({at.home, location.size_class, location.offset});
+  const Operation mark = pool.mark({home, location.size_class, location.offset});
   if (fabric.post(mark).refusal != Refusal::none) return;  // the next get will
   known = tag;
   ++counters.marks;

@@ -224,7 +224,7 @@ void Scan::note_slots() {
   is_empty_ = is_empty_ && is_empty(bucket_);
   for (std::size_t i = 0; i < kSlots; ++i) {
     const std::uint64_t word = bucket_.slots[i].word;
-    const std::size_t block = State::block_bytes(slot_word::location_of(word));
+    const std::size_t block = block_bytes(slot_word::location_of(word));
     if (slot_word::type_of(word) != SlotType::entry || block == 0) {
       pending_ &= ~(1U << i);
       continue;

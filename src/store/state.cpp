@@ -166,6 +166,7 @@ State::State(std::unique_ptr<remote::Progress> own, remote::Progress& its_progre
       why_refused = "store '" + options.name + "': " + std::string(event.text);
     if (event.peer >= homes.size()) return;
     Home& home = homes[event.peer];
+    home.usable_in = UINT64_MAX;
     if (event.kind == Event::Kind::region_withdrawn) home.withdrawn = true;
     if (event.kind == Event::Kind::region_connected && event.peer != fabric.rank()) forget(home);
     if (event.kind == Event::Kind::region_refused) home.refused = true;
@@ -231,12 +232,6 @@ Status State::fault(Rank rank) const noexcept {
   if (rank >= homes.size() || fabric.failed(rank) || is_out || homes[rank].withdrawn)
     return Status::lost;
   return homes[rank].refused ? Status::refused : Status::ok;
-}
-
-std::size_t State::block_bytes(const Location& location) noexcept {
-  if (location.large)
-    return location.size_class < kLargeBlocks.size() ? kLargeBlocks[location.size_class] : 0;
-  return location.size_class < kSmallBlocks.size() ? kSmallBlocks[location.size_class] : 0;
 }
 
 void State::limit_memory(std::size_t bytes) noexcept {

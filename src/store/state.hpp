@@ -44,7 +44,15 @@ struct MappedPart {
   std::span<std::byte> index;
   std::span<std::byte> small;
   std::span<std::byte> large;
-  std::uint64_t found_in = UINT64_MAX;  // Fabric::disconnections()
+  std::uint64_t found_in = UINT64_MAX;  // State::membership_stamp()
+};
+
+/// A key of a get before the look into its home's memory.
+struct KnownKey {
+  std::uint64_t hash = 0;
+  std::uint64_t route = 0;
+  const MappedPart* there = nullptr;  // of the owner, if the get may go there at once
+  std::uint64_t location = 0;         // the word in the location cache; 0: none
 };
 
 struct State final : remote::Part {
@@ -52,15 +60,21 @@ struct State final : remote::Part {
   ~State() override;
 
   // --- calls on one key: lookup.cpp --------------------------------------------------------------
-  [[nodiscard]] StoreOperation begin_get(StoreKey key);
-  [[nodiscard]] StoreOperation begin_get_of_batch(StoreKey key);
+  void begin_get(StoreOperation& operation, StoreKey key);
+  void begin_get(StoreOperation& operation, StoreKey key, const KnownKey& known);
+  void prepare(CallResult& result, std::span<const std::byte> key);
+  [[nodiscard]] KnownKey know(StoreKey key) noexcept;
+  [[nodiscard]] std::span<const std::byte> main_of(const KnownKey& key) const noexcept;
+  [[nodiscard]] KnownKey ask_for_place(StoreKey key) noexcept;
+  void ask_for_entry(KnownKey& key) noexcept;
   [[nodiscard]] StoreOperation begin_read(StoreKey key, SeenChain& seen);
   [[nodiscard]] remote::Protocol<CallResult> get(Lookup at);
-  [[nodiscard]] remote::Protocol<CallResult> get_of_batch(Lookup at);
   [[nodiscard]] remote::Protocol<CallResult> read_chain(StoreKey key, SeenChain& seen);
   [[nodiscard]] remote::Protocol<remote::Status> retry(Lookup& at, remote::Status status,
                                                        Rest& rest);
   [[nodiscard]] CallResult got(Lookup& at) noexcept;
+  void show_entry(Rank home, const EntryHead& head, CallResult& result) const noexcept;
+  void remember(std::uint64_t hash, std::uint64_t word, const EntryHead& head) noexcept;
   void note_again(Lookup& at) noexcept;
 
   [[nodiscard]] remote::Status owner_of(Lookup& at) noexcept;
@@ -72,10 +86,22 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Protocol<remote::Status> find(Lookup& at);
   // These do what find() and get() do, as plain functions, where the home's memory is mapped.
   [[nodiscard]] const MappedPart* mapped(Rank home) noexcept;
+  /// As mapped(), if besides a call may go to the home at once.
+  [[nodiscard]] const MappedPart* usable(Rank home) noexcept {
+    Home& its = homes[home];
+    return its.usable_in == membership_stamp() ? &its.mapped : find_usable(home);
+  }
+  [[nodiscard]] const MappedPart* find_usable(Rank home) noexcept;
+  /// Rises with each change of who can be reached.
+  [[nodiscard]] std::uint64_t membership_stamp() const noexcept {
+    return fabric.disconnections() + progress.generation();
+  }
   [[nodiscard]] remote::Status find_mapped(const MappedPart& there, Lookup& at) noexcept;
-  void look_at_clock(const MappedPart& there, Lookup& at) noexcept;
+  void look_at_clock(const MappedPart& there, Rank home) noexcept;
   [[nodiscard]] Sight look_at_entry(const MappedPart& there, Lookup& at) noexcept;
   [[nodiscard]] remote::Status get_mapped(const MappedPart& there, Lookup& at) noexcept;
+  [[nodiscard]] bool get_cached(const KnownKey& at, std::span<const std::byte> key,
+                                CallResult& result) noexcept;
   [[nodiscard]] bool lock_mapped(const MappedPart& there, Lookup& at, HeldChain& chain) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> find_cached(Lookup& at, std::uint64_t word);
   [[nodiscard]] remote::Protocol<remote::Status> check_absence(Lookup& at);
@@ -87,10 +113,6 @@ struct State final : remote::Part {
   [[nodiscard]] remote::Status take_header(Lookup& at) noexcept;
   [[nodiscard]] bool has_left(const Lookup& at) const noexcept;
   [[nodiscard]] remote::Status follow(Lookup& at) noexcept;
-  [[nodiscard]] static bool leads_to_entry(std::uint64_t word) noexcept;
-  [[nodiscard]] bool may_wait_for_lines() const noexcept;
-  [[nodiscard]] bool waits_for_header(const Lookup& at) noexcept;
-  [[nodiscard]] bool waits_for_lines(const Lookup& at) noexcept;
   [[nodiscard]] HomeGate gate(Lookup& at) const noexcept {
     return {this, at.home, &at.result.round_trips};
   }
@@ -99,8 +121,13 @@ struct State final : remote::Part {
   // --- changes of one chain: change.cpp ----------------------------------------------------------
   [[nodiscard]] StoreOperation begin_change(Change one, StoreKey key,
                                             std::span<const std::byte> value);
-  [[nodiscard]] remote::Protocol<CallResult> change(Change one, StoreKey key,
-                                                    std::span<const std::byte> value);
+  [[nodiscard]] remote::Protocol<CallResult> change(Change one, Lookup at, HeldChain chain);
+  [[nodiscard]] bool change_at_once(Change& one, Lookup& at, HeldChain& chain);
+  [[nodiscard]] remote::Status build(Change& one, Lookup& at, HeldChain& chain, ChangePlan& plan);
+  static void build_unlock(const Change& one, const Lookup& at, HeldChain& chain,
+                           const ChangePlan& plan) noexcept;
+  void note_change(const Lookup& at, HeldChain& chain) noexcept;
+  [[nodiscard]] remote::Protocol<remote::Status> commit(Lookup& at, HeldChain& chain);
   [[nodiscard]] remote::Protocol<remote::Status> change_chain(Change& one, Lookup& at,
                                                               HeldChain& chain);
   [[nodiscard]] remote::Protocol<remote::Status> lock(Lookup& at, HeldChain& chain,
@@ -204,7 +231,7 @@ struct State final : remote::Part {
                                             std::uint64_t& since_ns) noexcept;
   [[nodiscard]] static remote::Status status_without(const MissingBlock& missing) noexcept;
   [[nodiscard]] remote::Protocol<remote::Status> await_room(Lookup& at, HeldChain& chain);
-  void mark(const Lookup& at) noexcept;
+  void mark(Rank home, std::uint64_t hash, std::uint64_t word) noexcept;
   /// A block of the home's memory. None: not yet; or, `is_full`, the home has none, and was asked
   /// for this size before. A cache uses no larger block than it needs: there will be one of the
   /// size.
@@ -219,8 +246,6 @@ struct State final : remote::Part {
   [[nodiscard]] remote::SlabPool& pool_of(const Location& location) noexcept {
     return location.large ? *large : *small;
   }
-  /// Bytes of the block; 0 if there is no such size.
-  [[nodiscard]] static std::size_t block_bytes(const Location& location) noexcept;
   [[nodiscard]] RegionId region_of(const Place& place) const noexcept {
     return place.in_slabs ? small->region() : index.id();
   }
@@ -236,7 +261,7 @@ struct State final : remote::Part {
 
   // --- time --------------------------------------------------------------------------------------
   void sample_clock(Rank home, std::uint64_t clock) noexcept;
-  void take_clock(Lookup& at) noexcept;
+  void take_clock(Rank home, std::array<std::uint64_t, 4>& clock) noexcept;
   [[nodiscard]] bool wants_clock(Rank home) const noexcept;
   [[nodiscard]] std::uint64_t home_now_ns(Rank home) const noexcept;
   /// How long an entry with this expiry has to live; 0: it has expired.
@@ -294,7 +319,8 @@ struct State final : remote::Part {
     std::uint64_t sampled_at_ns = 0;
     std::uint32_t records = 0;  // redo records in use, a bit for each
     MappedPart mapped;
-    bool is_client = false;  // has no index
+    std::uint64_t usable_in = UINT64_MAX;  // membership_stamp()
+    bool is_client = false;                // has no index
     bool withdrawn = false;
     bool refused = false;
   };

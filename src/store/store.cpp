@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -32,7 +33,11 @@ remote::Progress& Store::progress() const noexcept { return state_->progress; }
 
 // --- calls ---------------------------------------------------------------------------------------
 
-StoreOperation Store::get(StoreKey key) { return state_->begin_get(key); }
+StoreOperation Store::get(StoreKey key) {
+  StoreOperation operation;
+  state_->begin_get(operation, key);
+  return operation;
+}
 StoreOperation Store::put(StoreKey key, std::span<const std::byte> value, std::uint64_t ttl_ns) {
   return state_->begin_change({.kind = Kind::put, .ttl_ns = ttl_ns}, key, value);
 }
@@ -69,7 +74,7 @@ StoreOperation Store::settle() { return state_->begin_settle(); }
 
 void Store::get(StoreOperation& operation, StoreKey key) {
   operation.abandon();
-  operation = get(key);
+  state_->begin_get(operation, key);
 }
 void Store::put(StoreOperation& operation, StoreKey key, std::span<const std::byte> value,
                 std::uint64_t ttl_ns) {
@@ -149,8 +154,21 @@ StoreOperation& StoreBatch::next() {
 }
 StoreOperation& StoreBatch::get(StoreKey key) {
   StoreOperation& operation = next();
-  operation = store_.state_->begin_get_of_batch(key);
+  store_.state_->begin_get(operation, key);
   return operation;
+}
+/// Each get looks ahead twice, so that several of them wait for memory at a time, and no more than
+/// a processor can.
+void StoreBatch::get_many(std::span<const StoreKey> keys) {
+  constexpr std::size_t kAhead = 8;
+  std::array<store::KnownKey, 2 * kAhead> known;
+  const auto known_of = [&](std::size_t i) -> store::KnownKey& { return known[i % known.size()]; };
+  store::State& state = *store_.state_;
+  for (std::size_t i = 0; i < keys.size() + 2 * kAhead; ++i) {
+    if (i >= 2 * kAhead) state.begin_get(next(), keys[i - 2 * kAhead], known_of(i));
+    if (i < keys.size()) known_of(i) = state.ask_for_place(keys[i]);
+    if (i >= kAhead && i - kAhead < keys.size()) state.ask_for_entry(known_of(i - kAhead));
+  }
 }
 StoreOperation& StoreBatch::put(StoreKey key, std::span<const std::byte> value,
                                 std::uint64_t ttl_ns) {
@@ -180,11 +198,11 @@ bool StoreBatch::finished() const noexcept {
   return true;
 }
 Status StoreBatch::wait(std::uint64_t timeout_ns) {
-  const std::uint64_t now = store_.fabric().now_ns();
+  const bool is_limited = timeout_ns != remote::kForever && !finished();
+  const std::uint64_t begun_ns = is_limited ? store_.fabric().now_ns() : 0;
   for (std::size_t i = 0; i < used_; ++i) {
-    const std::uint64_t spent = store_.fabric().now_ns() - now;
-    const bool forever = timeout_ns == remote::kForever;
-    operations_[i]->wait(forever ? timeout_ns : timeout_ns - std::min(spent, timeout_ns));
+    const std::uint64_t spent_ns = is_limited ? store_.fabric().now_ns() - begun_ns : 0;
+    operations_[i]->wait(timeout_ns - std::min(spent_ns, timeout_ns));
   }
   for (std::size_t i = 0; i < used_; ++i)
     if (const Status status = operations_[i]->status(); status != Status::ok) return status;

@@ -68,7 +68,7 @@ TEST_F(StoreCountersShown, CountTheCallsOfTheirOwnProcessByKind) {
   EXPECT_EQ(seen(1, "lock_waits"), 0U);
   EXPECT_EQ(seen(1, "cache_misses"), 1U) << "the absent key; the put has filled in the other";
   EXPECT_EQ(seen(1, "cache_hits"), 3U);
-  EXPECT_EQ(seen(1, "cache_slots"), 256U) << "4096 bytes";
+  EXPECT_EQ(seen(1, "cache_slots"), 512U) << "4096 bytes";
   EXPECT_EQ(seen(0, "gets"), 0U) << "another process's";
   const auto own = store.counters();
   EXPECT_EQ(own.at("erases"), 1U);
