@@ -230,7 +230,7 @@ static_assert(kSmallBlocks[kExtentClass] == kSmallSlabBytes && kExtentHeaders ==
 // --- redo records: of entries that are changed in place ------------------------------------------
 
 inline constexpr std::size_t kRedoRecords = 8;  // of each member, at each home
-inline constexpr std::size_t kRedoBytes = 1024;
+inline constexpr std::size_t kRedoBytes = 1280;
 struct RedoHead {
   std::uint64_t word = 0;      // of the slot
   std::uint64_t bytes = 0;     // of the image, which follows
@@ -287,8 +287,8 @@ inline constexpr std::size_t kRecordBytesOfRank =
 [[nodiscard]] constexpr std::uint64_t transaction_at(Rank by, std::size_t record) noexcept {
   return redo_at(by, kRedoRecords) + record * kTransactionBytes;
 }
-static_assert(kTransactionBytes == 896 && kRecordBytesOfRank == 11776 &&
-                  transaction_at(2, 1) == 32640 &&
+static_assert(kTransactionBytes == 896 && kRecordBytesOfRank == 13824 &&
+                  transaction_at(2, 1) == 38784 &&
                   state_word(5, TransactionState::prepared) == 0x15 &&
                   state_word(5, TransactionState::committed) == 0x16,
               "docs/formats/store.md");
