@@ -52,12 +52,11 @@ class LocationCache {
     const Place place = place_of(hash);
     Set& set = sets_[place.set];
     std::size_t to = kWays;  // where the key is; else the first place that is empty
-    for (std::size_t i = kWays; i-- > 0;) {
+    for (std::size_t i = 0; i < kWays; ++i) {
       const std::uint64_t there = set[i].load(std::memory_order_relaxed);
-      if (there == 0) to = i;
-      if (there == 0 || tag_of(there) != place.tag) continue;
-      to = i;
-      break;
+      const bool is_key = there != 0 && tag_of(there) == place.tag;
+      if (is_key || (there == 0 && to == kWays)) to = i;
+      if (is_key) break;
     }
     if (to == kWays) {
       to = kWays - 2;

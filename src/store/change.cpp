@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -332,7 +333,7 @@ bool State::change_at_once(Change& one, Lookup& at, HeldChain& chain) {
   return false;
 }
 
-StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std::byte> value) {
+StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std::byte> value) try {
   ++counter_of(one.kind);
   Lookup at(*this, Side::owner, key);
   at.is_change = true;
@@ -347,6 +348,8 @@ StoreOperation State::begin_change(Change one, StoreKey key, std::span<const std
     std::memcpy(batch.entry.data() + kEntryHeadBytes + at.key().size(), value.data(), value.size());
   if (change_at_once(one, at, chain)) return StoreOperation(progress, at.ended(Status::ok));
   return StoreOperation(progress, change(std::move(one), std::move(at), std::move(chain)));
+} catch (const std::bad_alloc&) {
+  return StoreOperation(progress, CallResult{.status = Status::no_memory});
 }
 
 /// STO-P8. Under the lock of the chain: whether the map, as this process knows it now, has that
