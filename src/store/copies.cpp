@@ -21,6 +21,8 @@ namespace {
 
 /// For the lock at a copy, by a change that others have already, before it is taken back there.
 constexpr std::uint32_t kMostLongWaits = 8;
+/// Room comes seldom.
+constexpr std::uint64_t kPausesWithoutRoom = 64;
 
 }  // namespace
 
@@ -158,11 +160,11 @@ Protocol<Status> State::complete(std::shared_ptr<CopiedChange> work) {
 }
 
 /// For a key of a slot that this member owns, or owned: gives the copies what is here, or takes
-/// from them what is not.
+/// from them what is not. A copy that has no room for it is waited for: it would not be a full one.
 Protocol<Status> State::align_key(std::span<const std::byte> key) {
   Rest rest;
   Status status = Status::busy;
-  while (status == Status::busy || status == Status::changed) {
+  while (status == Status::busy || status == Status::changed || status == Status::no_room) {
     Lookup at(*this, Side::owner, key);
     HeldChain chain(*this);
     at.is_change = at.wants_value = true;
@@ -179,6 +181,7 @@ Protocol<Status> State::align_key(std::span<const std::byte> key) {
     } else if (at.is_locked) {
       status = co_await unlock(at, chain, status);
     }
+    if (status == Status::no_room) co_await rest.next(fabric, kPausesWithoutRoom);
     if (status == Status::busy) co_await rest.next(fabric);
   }
   co_return status;
