@@ -76,6 +76,10 @@ class TrialKey {
     see(least_before_, saw);
   }
   void cut_off() { is_being_changed_ = false; }
+  /// What was cut off, and has not been seen, does not happen any more (STO-4).
+  void close() {
+    for (std::uint64_t i = least_ + 1; i <= last(); ++i) changes_[i].is_undone = true;
+  }
 
   /// A get that began when `least` was the least has found this value, or no key.
   void see(std::uint64_t least, const std::string* saw) {
@@ -117,6 +121,29 @@ class TrialKey {
   std::uint64_t least_ = 0;
   std::uint64_t least_before_ = 0;  // when the change that is under way began
   bool is_being_changed_ = false;
+};
+
+/// A number that all members increment at the same time.
+class TrialCounter {
+ public:
+  static constexpr const char* kName = "counter";
+  [[nodiscard]] std::uint64_t ended() const { return ended_; }
+  void begin() { ++begun_; }
+  /// An increment has ended that has found this number, and began when `ended` had ended.
+  void end(std::uint64_t saw, std::uint64_t ended) {
+    EXPECT_GE(saw, ended) << "STO-C1: an increment is lost";
+    EXPECT_TRUE(seen_.insert(saw).second) << "STO-1: two increments have found " << saw;
+    ++ended_;
+  }
+  void expect(std::uint64_t number) const {
+    EXPECT_TRUE(number >= ended_ && number <= begun_)
+        << "STO-C1: the counter is " << number << " after " << ended_ << " of " << begun_
+        << " increments";
+  }
+
+ private:
+  std::uint64_t begun_ = 0, ended_ = 0;
+  std::set<std::uint64_t> seen_;
 };
 
 /// Accounts between which transactions move money. The value of an account is its balance, and how

@@ -16,6 +16,7 @@
 
 #include "store/sim_members.hpp"
 #include "store/trial_members.hpp"
+#include "store/trial_world.hpp"
 #include "support/rounds.hpp"
 #include "support/seeds.hpp"
 
@@ -28,51 +29,31 @@
 namespace dunlin {
 namespace {
 
-using remote::Status;
+using test::kMillisecondNs;
+using test::kSecondNs;
 using test::TrialMember;
 using test::TrialSeen;
-using test::TrialState;
 
-constexpr std::uint64_t kMillisecondNs = 1'000'000;
-constexpr std::uint64_t kSecondNs = 1'000 * kMillisecondNs;
-constexpr std::uint64_t kPatienceNs = 20 * kSecondNs;
 constexpr std::size_t kMostNodes = 40;    // over the life of a group
 constexpr std::uint32_t kMostRanks = 64;  // joins that fail use ranks up, too
 constexpr std::size_t kMostMembers = 8;
 constexpr std::size_t kFewestMembers = 5;  // so that those that are left are a majority
 constexpr std::size_t kFewestHolders = 3;
-constexpr std::size_t kKeysThatChange = 60;
 constexpr std::uint64_t kBusyNs = kMillisecondNs / 2;  // after each event
 constexpr std::uint64_t kSilenceNs = 20 * kMillisecondNs;
 
-class Trial {
+class Trial : test::TrialWorld {
  public:
   Trial(std::uint64_t seed, TrialSeen& seen, std::uint64_t most_ns)
-      : draws_(seed),
-        founders_(kFewestMembers + below(2)),
-        world_(network(), founders_, seed),
-        seen_(seen),
+      : TrialWorld(seed, kind_of(seed), seen),
         ends_ns_(std::min<std::uint64_t>((2 + below(9)) * kSecondNs, most_ns)) {
     options_.memory_bytes = 4 << 20;
-    options_.large_bytes = 0;
     options_.slots = 32U << below(3);
     options_.expected_keys = 8;
     options_.cache_bytes = below(3) == 0 ? 0 : 4096;
-    options_.copies = 2;
     if (below(2) == 0) options_.move_bytes_per_second = 4'000'000;
-    for (Rank rank = 0; rank < founders_; ++rank)
-      add(rank).begin(std::make_unique<test::StoreMember>(
-          std::make_unique<Group>(world_.fabric(rank),
-                                  GroupOptions{.rendezvous = world_.rendezvous(rank, "sim")}),
-          kMostRanks, options_));
+    found(world_.size());
   }
-  ~Trial() {
-    world_.end();
-    for (Rank rank = 0; rank < members_.size(); ++rank) world_.detach_all(rank);
-    while (!members_.empty()) members_.back()->close(), members_.pop_back();
-  }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
 
   /// Returns how long it went on, in virtual time.
   std::uint64_t run() {
@@ -91,34 +72,16 @@ class Trial {
  private:
   /// As in test::unfavourable_network(), but silence is noticed late: so a trial of an hour has
   /// few heartbeats.
-  sim::Profile network() {
-    sim::Profile network = test::unfavourable_network(draws_);
+  static Kind kind_of(std::uint64_t seed) {
+    test::Draws draws(seed);
+    sim::Profile network = test::unfavourable_network(draws);
     network.heartbeat_interval_ns = 4 * kMillisecondNs;
     network.silence_timeout_ns = kSilenceNs;
-    return network;
-  }
-  std::uint32_t below(std::uint32_t limit) { return draws_.below(limit); }
-  TrialMember& add(Rank node) {
-    members_.push_back(std::make_unique<TrialMember>(state_, world_, node, draws_.below(1 << 30)));
-    TrialMember& member = *members_.back();
-    world_.attach(node, [&member] { return member.poll(); });
-    return member;
-  }
-  template <class Operation>
-  void await(Operation&& operation, const char* what) {
-    EXPECT_TRUE(world_.run_until([&] { return operation.finished(); }, kPatienceNs))
-        << what << " hangs";
-    ASSERT_EQ(remote::describe(operation.status()), "done") << what;
-  }
-  Store& store_of(Rank node) { return members_[node]->member().store; }
-
-  void put_what_stays() {
-    for (int key = 0; key < TrialState::kStill; ++key)
-      await(store_of(0).put(test::name_of(key), "still " + test::name_of(key)), "the first put");
-    for (std::size_t account = 0; account < test::TrialBank::kAccounts; ++account)
-      await(store_of(0).put(test::TrialBank::name_of(account),
-                            test::TrialBank::text_of({.balance = test::TrialBank::kStart}, 0)),
-            "an account");
+    return {.network = network,
+            .founders = static_cast<std::uint32_t>(kFewestMembers) + draws.below(2),
+            .keys_that_change = 60,
+            .keys_that_stay = 40,
+            .most_ranks = kMostRanks};
   }
 
   // --- what happens ------------------------------------------------------------------------------
@@ -255,19 +218,10 @@ class Trial {
 
   // --- who is there ------------------------------------------------------------------------------
 
-  [[nodiscard]] std::vector<TrialMember*> present() const {
-    std::vector<TrialMember*> all;
-    for (const auto& member : members_)
-      if (member->is_there()) all.push_back(member.get());
-    return all;
-  }
   [[nodiscard]] std::size_t joining() const {
     return static_cast<std::size_t>(std::ranges::count_if(members_, [](const auto& one) {
       return !one->is_there() && !one->is_gone() && !one->has_left();
     }));
-  }
-  TrialMember* drawn(const std::vector<TrialMember*>& from) {
-    return from.empty() ? nullptr : from[below(static_cast<std::uint32_t>(from.size()))];
   }
   /// That hold keys and go on with it, as far as anybody knows.
   [[nodiscard]] std::size_t holders_without(const TrialMember& one) const {
@@ -291,90 +245,19 @@ class Trial {
              return one->rank() + 2 * kMostMembers > kMostRanks;
            });
   }
-  /// At all members of one view, all of which are there, and know who is not.
-  [[nodiscard]] bool copies_are_complete() const {
-    const std::vector<TrialMember*> all = present();
-    if (all.empty()) return false;
-    for (const TrialMember* const one : all) {
-      test::StoreMember& member = one->member();
-      if (member.members.generation() != all.front()->member().members.generation() ||
-          !member.store.statistics().copies_complete)
-        return false;
-      for (const auto& other : members_)
-        if (other->has_member() && !other->is_there() && member.progress.contains(other->rank()))
-          return false;
-    }
-    return true;
-  }
 
   // --- the end -----------------------------------------------------------------------------------
 
   void end() {
     for (const TrialMember* const one : present()) world_.slow(one->node(), 1);
     EXPECT_TRUE(world_.run_until([&] { return joining() == 0; }, kPatienceNs)) << "a join hangs";
-    state_.is_over = true;
-    const auto all_are_idle = [&] {
-      return std::ranges::all_of(present(), [](const TrialMember* one) { return one->idle(); });
-    };
-    EXPECT_TRUE(world_.run_until(all_are_idle, kPatienceNs)) << "STO-4, STO-5: a call hangs";
-    if (testing::Test::HasFailure()) return;
-    EXPECT_TRUE(world_.run_until([&] { return copies_are_complete(); }, kPatienceNs))
-        << "STO-C4: copies are not made";
-    if (testing::Test::HasFailure()) return;
-    for (const TrialMember* const one : present()) await(one->member().store.settle(), "settle");
-    expect_each_key_once();
-    for (const TrialMember* const one : present()) read_all(one->node());
+    expect_all_in_the_end();
     if (testing::Test::HasFailure()) return;
     TrialMember* const one = drawn(present());
     tell("member " + std::to_string(one->node()) + " dies in the end");
     world_.crash(one->node());
     one->forget();
     for (const TrialMember* const by : present()) read_all(by->node());
-  }
-
-  /// STO-2, STO-C3: what the members say of their own parts.
-  void expect_each_key_once() {
-    std::map<std::string, std::string> all;
-    for (const TrialMember* const one : present())
-      one->member().store.for_each_local([&](const StoreEntry& entry) {
-        const std::string key = test::Mortals::text_of(entry.key);
-        EXPECT_TRUE(all.emplace(key, test::Mortals::text_of(entry.value)).second)
-            << "STO-C3: " << key << " is at two members";
-        EXPECT_EQ(one->member().store.home_of(key), one->rank()) << "STO-C3: " << key;
-      });
-    std::size_t known = TrialState::kStill + test::TrialBank::kAccounts;
-    for (int key = 0; key < TrialState::kStill; ++key)
-      EXPECT_TRUE(all.contains(test::name_of(key))) << "STO-M1: " << key << " is lost";
-    for (test::TrialKey& key : state_.keys) {
-      const auto found = all.find(key.name());
-      key.see(key.least(), found == all.end() ? nullptr : &found->second);
-      known += found == all.end() ? 0 : 1;
-    }
-    EXPECT_EQ(all.size(), known) << "STO-3: a key that nobody has put";
-  }
-  void read_all(Rank by) {
-    SCOPED_TRACE("by member " + std::to_string(by));
-    if (testing::Test::HasFailure()) return;
-    for (int key = 0; key < TrialState::kStill; ++key)
-      EXPECT_EQ(value_of(by, test::name_of(key)), "still " + test::name_of(key)) << "STO-C1";
-    for (test::TrialKey& key : state_.keys) {
-      const std::uint64_t least = key.least();
-      const std::optional<std::string> value = value_of(by, key.name());
-      key.see(least, value ? &*value : nullptr);
-    }
-    std::uint64_t sum = 0;
-    for (std::size_t account = 0; account < test::TrialBank::kAccounts; ++account) {
-      const auto seen =
-          test::TrialBank::account_of(value_of(by, test::TrialBank::name_of(account)).value_or(""));
-      test::TrialBank::saw(account, seen, state_.bank.ended());
-      sum += seen.balance;
-    }
-    EXPECT_EQ(sum, test::TrialBank::kAccounts * test::TrialBank::kStart) << "STO-7";
-  }
-  std::optional<std::string> value_of(Rank by, const std::string& key) {
-    auto get = store_of(by).get(key);
-    await(get, "a last get");
-    return get.found() ? std::optional<std::string>(get.text()) : std::nullopt;
   }
 
   void count_what(const TrialMember& one) {
@@ -384,27 +267,8 @@ class Trial {
     seen_.copies_restored += counters.at("copies_restored");
     seen_.repaired_locks += counters.at("repaired_locks");
   }
-  void tell(const std::string& what) {
-    events_.push_back(std::to_string(world_.now_ns()) + ": " + what);
-    if (events_.size() > 40) events_.pop_front();
-  }
-  [[nodiscard]] std::string story() const {
-    std::string text = "the last events:\n";
-    for (const std::string& event : events_) text += "  " + event + "\n";
-    text += "at " + std::to_string(world_.now_ns()) + ":\n";
-    for (const auto& member : members_) text += member->under_way() + "\n";
-    return text;
-  }
 
-  test::Draws draws_;
-  std::uint32_t founders_;
-  sim::World world_;
-  TrialSeen& seen_;
   std::uint64_t ends_ns_;
-  StoreOptions options_;
-  TrialState state_{kKeysThatChange, seen_};
-  std::vector<std::unique_ptr<TrialMember>> members_;  // by rank
-  std::deque<std::string> events_;
 };
 
 /// For how long the trials go on in all.
