@@ -46,7 +46,7 @@ dunlin_with_faults(stores_with_fault MAIN tests_with_fault.cpp LAYERS remote sto
   SOURCES store/seeds_test.cpp store/death_test.cpp store/growth_test.cpp store/copies_test.cpp store/leave_test.cpp
           store/moves_death_test.cpp store/transaction_death_test.cpp store/transaction_cut_test.cpp
           store/transaction_copies_test.cpp store/plan_test.cpp store/slot_map_scenario_test.cpp
-          store/slot_placement_test.cpp
+          store/slot_placement_test.cpp store/hazards_test.cpp store/slow_links_test.cpp
   LIBRARIES ${test_libraries})
 target_compile_definitions(stores_with_fault PRIVATE
                            DUNLIN_SCENARIOS="${CMAKE_CURRENT_SOURCE_DIR}/store/scenarios")
