@@ -15,6 +15,10 @@ import dunlin
 
 _numbers = itertools.count()
 
+# A shell lets what it starts in the background ignore SIGINT, and so do the processes started from there. Those of
+# tests that send SIGINT to a member would wait for its end for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def fresh_group() -> str:
     return f"py{os.getpid()}-{next(_numbers)}"

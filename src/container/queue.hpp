@@ -223,8 +223,9 @@ struct QueueState final : Served {
   const std::uint64_t queue_bytes = kQueueSlots + std::uint64_t{spec.capacity} * shape.slot_bytes;
   bool coherent;
   Site site;
-  std::unique_ptr<Checker> checker;  // if promises are checked
-  std::uint64_t seen_tail = 0;       // both only grow
+  std::unique_ptr<Checker> checker;     // if promises are checked
+  std::uint32_t waiting_in_memory = 0;  // calls of this process
+  std::uint64_t seen_tail = 0;          // both only grow
   std::uint64_t seen_head = 0;
   /// How far others had moved the head when a pop of this member saw it last.
   std::uint64_t head_moved = kMaxSlots;
@@ -258,6 +259,26 @@ struct QueueState final : Served {
   ContainerCounters counters{hub.counters, "queue", spec.name, spec.capacity,
                              [this] { return size(); }};
   remote::Runs protocols{hub.progress};  // reservations, and mark_orphans()
+};
+
+struct QueueCall;
+
+/// A pause of a call that waits where the queue is mapped. A push or a pop, for which it waits,
+/// ends the pause, and the process whose poll sees that is awake: others ring its member's
+/// doorbell, if it is the host, and its own calls do so, as they see `waiting_in_memory`.
+class QueuePause final : public remote::Waiter {
+ public:
+  QueuePause(QueueState& queue, const std::byte* memory, QueueCall& call) noexcept;
+  ~QueuePause() { --queue_.waiting_in_memory; }
+  [[nodiscard]] bool ready() noexcept override;
+  void result() const noexcept {}
+
+ private:
+  QueueState& queue_;
+  const std::uint64_t& end_;  // that the others move: the head for a push, the tail for a pop
+  std::uint64_t seen_;
+  std::uint64_t mapped_in_;  // the end is there as long as this is Fabric::disconnections()
+  Rests::Pause pause_;
 };
 
 /// A call under way, in the frame of run().

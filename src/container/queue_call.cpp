@@ -77,9 +77,31 @@ Protocol<Status> QueueState::work_directly(QueueCall& call) {
     }
     call.count = status == Status::ok ? count : 0;
     if (!call.waits_after(status)) co_return status;
-    co_await call.rest(kLongestRestNs);
+    const std::byte* const queue = mapped(call.terms);
+    if (queue != nullptr)
+      co_await QueuePause(*this, queue, call);
+    else
+      co_await call.rest(kLongestRestNs);
   }
   co_return Status::timed_out;
+}
+
+QueuePause::QueuePause(QueueState& queue, const std::byte* memory, QueueCall& call) noexcept
+    : queue_(queue),
+      end_(*reinterpret_cast<const std::uint64_t*>(memory +
+                                                   (call.pushes ? kHeadOffset : kTailOffset))),
+      seen_(call.pushes ? queue.seen_head : queue.seen_tail),
+      mapped_in_(queue.hub.fabric.disconnections()),
+      pause_(call.rest(kLongestRestNs)) {
+  ++queue_.waiting_in_memory;
+}
+
+bool QueuePause::ready() noexcept {
+  if (mapped_in_ != queue_.hub.fabric.disconnections() || memory::load(end_) > seen_) {
+    pause_.end();
+    return true;
+  }
+  return pause_.ready();
 }
 
 /// A push of more than a message holds goes on with the next message.

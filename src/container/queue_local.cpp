@@ -233,7 +233,10 @@ Status QueueState::at_once(const std::byte* elements, std::byte* to, std::uint32
   if (status == Status::under_way) return status;
   if (status == Status::ok || terms.wait_ns == 0)
     ++(is_host() ? counters.local : counters.one_sided);
-  if (!is_host() && status == Status::ok) hub.fabric.ring(spec.host);
+  if (status == Status::ok) {
+    if (!is_host()) hub.fabric.ring(spec.host);
+    if (waiting_in_memory > 0) hub.fabric.ring(hub.fabric.rank());  // its thread may sleep
+  }
   return status;
 }
 

@@ -126,6 +126,8 @@ class Rests {
       return false;
     }
     void result() const noexcept {}
+    /// What the call waits for has come before the pause was over.
+    void end() noexcept { rests_.ended_ns_ = rests_.hub_.fabric.now_ns(); }
 
    private:
     Rests& rests_;

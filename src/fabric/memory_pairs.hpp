@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -120,6 +121,74 @@ inline void fetch_lines(std::byte* to, const std::byte* from, std::size_t lines)
 /// From so many bytes on, what a string instruction saves (it need not read the lines that it
 /// writes) is more than what it takes to begin.
 inline constexpr std::size_t kStringBytes = 16 * 1024;
+/// From so many bytes on, the next reader finds little of a copy in a cache, and stores past the
+/// caches save what these would read and write back. A put and the get that follows it at another
+/// processor are 1.5 times as fast by such stores at 32 MB, equally fast at 4 MB, and take 1.6
+/// times as long at 1 MB. A reader at the writer's own processor gains from 48 MB on.
+inline constexpr std::size_t kPastCachesBytes = 32 << 20;
+inline constexpr std::size_t kHalfLineBytes = kCacheLineBytes / 2;
+
+/// The halves of 64 bytes, as vectors.
+struct LineHalves {
+  __m256i first, second;
+};
+
+[[gnu::target("avx"), gnu::always_inline]] inline LineHalves load_halves(
+    const std::byte* at) noexcept {
+  LineHalves line;
+  asm volatile("vmovdqu %2, %0\n\tvmovdqu %3, %1"
+               : "=&x"(line.first), "=x"(line.second)
+               : "m"(*reinterpret_cast<const __m256i_u*>(at)),
+                 "m"(*reinterpret_cast<const __m256i_u*>(at + kHalfLineBytes))
+               : "memory");
+  return line;
+}
+
+/// Requires that `to` is aligned to a line.
+[[gnu::target("avx"), gnu::always_inline]] inline void copy_line_past_caches(
+    std::byte* to, const std::byte* from) noexcept {
+  const LineHalves line = load_halves(from);
+  asm volatile("vmovntdq %2, %0\n\tvmovntdq %3, %1"
+               : "=m"(*reinterpret_cast<__m256i*>(to)),
+                 "=m"(*reinterpret_cast<__m256i*>(to + kHalfLineBytes))
+               : "x"(line.first), "x"(line.second)
+               : "memory");
+}
+
+inline void copy_single_words(std::byte* to, const std::byte* from, std::size_t words) noexcept {
+  for (; words != 0; --words, to += kWordBytes, from += kWordBytes)
+    store_raw<std::uint64_t>(to, load_raw<std::uint64_t>(from));
+}
+
+/// Copies that many aligned words by stores past the caches, in no order. Such stores may overtake
+/// others and be overtaken, so one fence keeps them behind the stores before the copy, and another
+/// one before the stores after it. Four pages take turns, as in the GNU C library's memcpy: this is
+/// 1.2 times as fast as page after page.
+[[gnu::target("avx")]] inline void copy_past_caches(std::byte* to, const std::byte* from,
+                                                    std::size_t words) noexcept {
+  constexpr std::size_t kPageBytes = 4'096, kPages = 4;
+  const std::size_t into_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLineBytes;
+  const std::size_t head =
+      std::min(words, (kCacheLineBytes - into_line) % kCacheLineBytes / kWordBytes);
+  copy_single_words(to, from, head);
+  to += head * kWordBytes;
+  from += head * kWordBytes;
+  std::size_t lines = (words - head) / kLineWords;
+  const std::size_t tail = (words - head) % kLineWords;
+  asm volatile("sfence" : : : "memory");
+  constexpr std::size_t kLinesAtOnce = kPages * kPageBytes / kCacheLineBytes;
+  for (; lines >= kLinesAtOnce; lines -= kLinesAtOnce) {
+    for (std::size_t line = 0; line < kPageBytes; line += kCacheLineBytes)
+      for (std::size_t at = line; at < kPages * kPageBytes; at += kPageBytes)
+        copy_line_past_caches(to + at, from + at);
+    to += kPages * kPageBytes;
+    from += kPages * kPageBytes;
+  }
+  for (; lines != 0; --lines, to += kCacheLineBytes, from += kCacheLineBytes)
+    copy_line_past_caches(to, from);
+  asm volatile("sfence" : : : "memory");
+  copy_single_words(to, from, tail);
+}
 
 /// Copies that many aligned words, in no order. A vector of 32 bytes is one access or several, of
 /// which each has whole words; no manual says so, but Java's virtual machines rely on it for their
@@ -127,31 +196,26 @@ inline constexpr std::size_t kStringBytes = 16 * 1024;
 /// is given up (Intel SDM, volume 3, "Memory-Ordering Model for String Operations").
 [[gnu::target("avx")]] inline void copy_words(std::byte* to, const std::byte* from,
                                               std::size_t words) noexcept {
+  if (words >= kPastCachesBytes / kWordBytes) return copy_past_caches(to, from, words);
   if (words >= kStringBytes / kWordBytes) {
     asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
     return;
   }
   for (; words >= kLineWords; words -= kLineWords, to += kCacheLineBytes, from += kCacheLineBytes) {
-    constexpr std::size_t kHalf = kCacheLineBytes / 2;
-    __m256i first, second;
-    asm volatile("vmovdqu %2, %0\n\tvmovdqu %3, %1"
-                 : "=&x"(first), "=x"(second)
-                 : "m"(*reinterpret_cast<const __m256i_u*>(from)),
-                   "m"(*reinterpret_cast<const __m256i_u*>(from + kHalf))
-                 : "memory");
+    const LineHalves line = load_halves(from);
     asm volatile("vmovdqu %2, %0\n\tvmovdqu %3, %1"
                  : "=m"(*reinterpret_cast<__m256i_u*>(to)),
-                   "=m"(*reinterpret_cast<__m256i_u*>(to + kHalf))
-                 : "x"(first), "x"(second)
+                   "=m"(*reinterpret_cast<__m256i_u*>(to + kHalfLineBytes))
+                 : "x"(line.first), "x"(line.second)
                  : "memory");
   }
-  for (; words != 0; --words, to += kWordBytes, from += kWordBytes)
-    store_raw<std::uint64_t>(to, load_raw<std::uint64_t>(from));
+  copy_single_words(to, from, words);
 }
 
 #else
 
 inline void copy_words(std::byte*, const std::byte*, std::size_t) noexcept {}
+inline void copy_past_caches(std::byte*, const std::byte*, std::size_t) noexcept {}
 inline bool pairs_are_atomic() noexcept { return false; }
 inline void place_lines(std::byte*, const std::byte*, std::size_t) noexcept {}
 inline void fetch_lines(std::byte*, const std::byte*, std::size_t) noexcept {}

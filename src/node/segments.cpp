@@ -1,12 +1,18 @@
 #include <dunlin/node/calls.hpp>
 #include <dunlin/node/segments.hpp>
 
+#include "segment/port.hpp"
+
 namespace dunlin {
 
 class SegmentsHandle::Object final : public node::NodeObject {
  public:
   Object(remote::Progress& progress, SpaceOptions options)
-      : space_(std::in_place, progress, std::move(options)) {}
+      : space_(std::in_place, progress, std::move(options)) {
+    // A node's thread has nothing to do when a segment has changed. It would look for work for a
+    // while, often on the processor of the thread that puts: a put of 2 MB took 1.3 times as long.
+    SegmentPort::of(*space_).leave_members_asleep();
+  }
   [[nodiscard]] SegmentSpace& space() noexcept { return *space_; }
   void end() noexcept override { space_.reset(); }
 

@@ -114,7 +114,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
   if (segment->puts_lock()) return put_whole(*segment, from, offset);
   ++counters.puts;
   memory::copy(segment->block + kDataOffset + offset, from.data(), from.size());
-  fabric.ring(segment->primary);
+  if (puts_wake) fabric.ring(segment->primary);
   return {.status = Status::ok};
 }
 
@@ -142,7 +142,7 @@ bool SegmentState::map(KnownSegment& segment) noexcept {
     memory::copy(data, from.data(), from.size());
     store(block + kVersionWord, word + 2);
     segment.own_version = word / 2 + 1;
-    fabric.ring(segment.primary);
+    if (puts_wake) fabric.ring(segment.primary);
     ++counters.puts;
   }
   locks.leave(block + kLockWord, entered, segment.primary, segment.offset + kLockWord);

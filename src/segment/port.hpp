@@ -100,6 +100,8 @@ class SegmentPort {
   [[nodiscard]] virtual remote::PoolUse use() const noexcept = 0;
   [[nodiscard]] virtual std::vector<Key> lost() const = 0;
   [[nodiscard]] virtual const std::string& why_refused() const noexcept = 0;
+  /// Puts into mapped memory wake no sleeping member from now on: none waits for a segment's bytes.
+  virtual void leave_members_asleep() noexcept {}
 
   [[nodiscard]] static SegmentPort& of(SegmentSpace& space) noexcept { return *space.port_; }
   [[nodiscard]] static std::unique_ptr<SegmentSpace> space_over(std::unique_ptr<SegmentPort> port) {

@@ -459,6 +459,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   [[nodiscard]] remote::PoolUse use() const noexcept override { return blocks.use(); }
   [[nodiscard]] std::vector<Key> lost() const override;
   [[nodiscard]] const std::string& why_refused() const noexcept override { return refusal; }
+  void leave_members_asleep() noexcept override { puts_wake = false; }
 
   std::size_t poll_part() override;
   void members_changed() override;
@@ -493,6 +494,7 @@ struct SegmentState final : SegmentPort, remote::Part {
   static constexpr std::size_t kLatelyUsed = 64;
   std::array<KnownSegment*, kLatelyUsed> lately_used{};  // by slot and home; of known_at
   bool is_announced = false;                             // the pool
+  bool puts_wake = true;                                 // the member, if it sleeps
   bool must_copy = false;                                // there was no memory for it
   bool must_prune = false;                               // of the held
   std::vector<std::pair<Rank, Key>> closing;             // to be dropped here, as that member says

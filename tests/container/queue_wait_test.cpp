@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <poll.h>
+
 #include "container/clusters.hpp"
 #include "container/map.hpp"
 #include "support/errors.hpp"
@@ -180,6 +182,42 @@ TEST_P(WaitingQueues, AMemberAloneWaitsInVain) {
   EXPECT_EQ(queue.push_wait(1).outcome().status, Status::ok);
   EXPECT_EQ(queue.pop_wait().outcome().value(), 1U);
   EXPECT_EQ(cluster->end_of(queue.pop_wait(kSoonNs)), Status::timed_out);
+}
+
+/// Where a push of the process itself would else be found when the rest is over.
+TEST_P(WaitingQueues, APushOfTheSameProcessWakesIt) {
+  start_queues(2, 4);
+  Fabric& fabric = (*cluster)[1].fabric();
+  if (fabric.kind() != "shm") GTEST_SKIP() << "no doorbell of one's own";
+  auto pop = queues[1]->pop_wait();
+  attempt_in_vain(pop);
+  fabric.prepare_sleep();
+  auto push = queues[1]->push(3);
+  pollfd bell{fabric.wait_descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&bell, 1, 0), 1);
+  fabric.cancel_sleep();
+  EXPECT_EQ(cluster->end_of(push), Status::ok);
+  EXPECT_EQ(cluster->end_of(pop), Status::ok);
+}
+
+/// A call that rests sees in each poll whether something has come.
+TEST(WaitingQueuesInSimulator, EndTheirRestsWithAPush) {
+  test::SimContainers cluster(sim::profile("ib100"), 2);
+  const QueueOptions options{.name = "queue", .capacity = 2, .host = 1, .style = Style::message};
+  std::vector<std::unique_ptr<Queue<int>>> queues;
+  for (Rank rank = 0; rank < 2; ++rank)
+    queues.push_back(std::make_unique<Queue<int>>(cluster[rank], options));
+  const auto now_ns = [&] { return cluster[1].fabric().now_ns(); };
+  for (std::uint64_t waited_ns = 1'000'000; waited_ns < 1'128'000; waited_ns += 16'000) {
+    auto pop = queues[1]->pop_wait();
+    const std::uint64_t push_at_ns = now_ns() + waited_ns;
+    EXPECT_TRUE(cluster.until([&] { return now_ns() >= push_at_ns; }));
+    auto push = queues[0]->push(7);
+    EXPECT_EQ(cluster.end_of(push), Status::ok);
+    const std::uint64_t pushed_at_ns = now_ns();
+    EXPECT_EQ(cluster.end_of(pop), Status::ok);
+    EXPECT_LE(now_ns() - pushed_at_ns, 2'000U);
+  }
 }
 
 /// CON-Q6 bounds the attempts, and so what is posted.

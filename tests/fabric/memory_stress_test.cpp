@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "fabric/conformance/pattern.hpp"
 #include "fabric/conformance/stamped_line.hpp"
+#include "fabric/memory_pairs.hpp"
 
 /// FAB-M1 to FAB-M3 and FAB-M5 under threads. What is not an atomic access here is ordered by one,
 /// or the thread sanitizer says so.
@@ -182,9 +184,13 @@ TEST(MemoryStress, FetchTearsNoLineOfMany) {
   for (const std::size_t shift : {0U, 1U, 2U, 7U}) expect_whole_lines(shift);
 }
 
+using CopyWords = void (*)(std::byte* to, const std::byte* from, std::size_t words);
+
 /// A version before and after, as segments have it, around a copy of so many words that begins
 /// `shift` words behind a line. Also a copy that came between two versions has whole words only.
-void expect_whole_copies(std::size_t words, std::size_t shift) {
+/// The version's stores are no locked instructions, which would order all copies.
+void expect_whole_copies(CopyWords copy, std::size_t words, std::size_t shift) {
+  const auto bytes_of = [](auto& word) { return reinterpret_cast<std::byte*>(&word); };
   const std::uint64_t rounds = 20'000'000 / (words * kWordBytes);
   std::uint64_t version = 0, torn = 0, mixed = 0, whole = 0;
   std::vector<std::uint64_t> shared(words + shift);
@@ -192,15 +198,15 @@ void expect_whole_copies(std::size_t words, std::size_t shift) {
     std::vector<std::uint64_t> mine(words);
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       std::fill(mine.begin(), mine.end(), uniform<std::uint64_t>(round % 200));
-      memory::fetch_add(&version, 1);
-      memory::copy(&shared[shift], mine.data(), words * kWordBytes);
-      memory::fetch_add(&version, 1);
+      memory::store(version, 2 * round - 1);
+      copy(bytes_of(shared[shift]), bytes_of(mine[0]), words);
+      memory::store(version, 2 * round);
     }
   });
   std::vector<std::uint64_t> seen(words);
   for (std::uint64_t before = 0; before != 2 * rounds;) {
     before = memory::load(version);
-    memory::copy(seen.data(), &shared[shift], words * kWordBytes);
+    copy(bytes_of(seen[0]), bytes_of(shared[shift]), words);
     for (const std::uint64_t word : seen) torn += word != uniform<std::uint64_t>(word & 0xff);
     if (before % 2 != 0 || memory::load(version) != before) continue;
     ++whole;
@@ -213,8 +219,54 @@ void expect_whole_copies(std::size_t words, std::size_t shift) {
 }
 
 TEST(MemoryStress, CopyTearsNoWordAndStaysBetweenTwoVersions) {
+  const CopyWords copy = [](std::byte* to, const std::byte* from, std::size_t words) {
+    memory::copy(to, from, words * kWordBytes);
+  };
   for (const std::size_t words : {40U, 128U, 3'000U})
-    for (const std::size_t shift : {0U, 1U, 3U, 6U}) expect_whole_copies(words, shift);
+    for (const std::size_t shift : {0U, 1U, 3U, 6U}) expect_whole_copies(copy, words, shift);
+}
+
+/// copy() takes this way from 32 MB on.
+TEST(MemoryStress, ACopyPastTheCachesTearsNoWordAndStaysBetweenTwoVersions) {
+  if (!memory::detail::pairs_are_atomic()) GTEST_SKIP() << "copy() does not take this way here";
+  for (const std::size_t words : {40U, 3'000U})
+    for (const std::size_t shift : {0U, 1U, 3U, 6U})
+      expect_whole_copies(memory::detail::copy_past_caches, words, shift);
+}
+
+/// A word after the copy announces it, and the reader begins with what was copied last. Threads
+/// that share a processor need a time slice for each round, so a time limits the rounds.
+TEST(MemoryStress, ACopyPastTheCachesComesBeforeTheNextStore) {
+  if (!memory::detail::pairs_are_atomic()) GTEST_SKIP() << "copy() does not take this way here";
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kLength = 64;
+  constexpr std::uint64_t kEnd = UINT64_MAX;
+  alignas(kCacheLineBytes) std::array<std::uint64_t, kLength> shared{};
+  alignas(kCacheLineBytes) std::uint64_t announced = 0;
+  alignas(kCacheLineBytes) std::uint64_t seen = 0;
+  const std::jthread writer([&] {
+    std::array<std::uint64_t, kLength> mine{};
+    const auto until = Clock::now() + std::chrono::milliseconds(700);
+    for (std::uint64_t round = 1; Clock::now() < until; ++round) {
+      mine.fill(round);
+      memory::detail::copy_past_caches(reinterpret_cast<std::byte*>(shared.data()),
+                                       reinterpret_cast<const std::byte*>(mine.data()), kLength);
+      memory::store(announced, round);
+      while (memory::load(seen) != round) std::this_thread::yield();
+    }
+    memory::store(announced, kEnd);
+  });
+  std::uint64_t late = 0, last = 0;
+  for (std::uint64_t round = 0; round != kEnd; round = memory::load(announced)) {
+    if (round == last) {
+      std::this_thread::yield();
+      continue;
+    }
+    for (std::size_t i = kLength; i-- > 0;) late += memory::load(shared[i]) != round ? 1U : 0U;
+    memory::store(seen, last = round);
+  }
+  EXPECT_EQ(late, 0U);
+  EXPECT_GT(last, 0U);
 }
 
 TEST(MemoryStress, FetchAddLosesNothing) {

@@ -61,6 +61,18 @@ TEST(Memory, CopiesLongAreasExactly) {
   }
 }
 
+/// The size from which on the copy goes past the caches, with a beginning and an end that do not.
+TEST(Memory, CopiesAnAreaThatNoCacheHoldsExactly) {
+  constexpr std::size_t kBytes = (std::size_t{32} << 20) + 2 * kCacheLineBytes + 13;
+  std::vector<std::uint8_t> source(kBytes + kWordBytes), target(kBytes + kWordBytes + 1);
+  for (std::size_t i = 0; i < source.size(); ++i)
+    source[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+  memory::copy(&target[kWordBytes], source.data(), kBytes);
+  EXPECT_TRUE(std::equal(source.begin(), source.begin() + kBytes, target.begin() + kWordBytes));
+  EXPECT_EQ(target[kWordBytes - 1], 0U);
+  EXPECT_EQ(target[kWordBytes + kBytes], 0U);
+}
+
 TEST(Memory, AtomicsReturnWhatWasThereBefore) {
   std::uint64_t word = 5;
   EXPECT_EQ(memory::fetch_add(&word, 2), 5u);

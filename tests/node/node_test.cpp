@@ -1,9 +1,13 @@
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "node/nodes.hpp"
 
@@ -52,6 +56,41 @@ TEST(Node, OneMemberUsesAllHandles) {
   segments.get(segments.find("answer").get(), bytes_of(value)).get();
   EXPECT_EQ(value, 42U);
   EXPECT_EQ(segments.find("question").result().status(), remote::Status::unknown);
+}
+
+/// How often the threads of this process have gone to sleep, but for the first one.
+std::uint64_t sleeps_of_other_threads() {
+  std::uint64_t sleeps = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(getpid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::string line;
+    const std::string name = "voluntary_ctxt_switches:";
+    while (std::getline(status, line))
+      if (line.starts_with(name)) sleeps += std::stoull(line.substr(name.size()));
+  }
+  return sleeps;
+}
+
+TEST(Node, PutsIntoASegmentOfMappedMemoryLeaveItsMemberAsleep) {
+  std::vector<Node> nodes = found(test::fresh_group(), 2);
+  SegmentsHandle segments = nodes[0].segments();
+  static_cast<void>(nodes[1].segments());
+  for (const Coherence coherence : {Coherence::null, Coherence::write}) {
+    const Key key =
+        segments.allocate({.bytes = 8, .coherence = coherence, .placement = Placement::on(1)})
+            .get();
+    std::uint64_t value = 0;
+    segments.put(key, bytes_of(value)).get();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that both threads sleep
+    constexpr std::uint64_t kPuts = 100;
+    const std::uint64_t before = sleeps_of_other_threads();
+    while (value++ < kPuts) {
+      segments.put(key, bytes_of(value)).get();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_LT(sleeps_of_other_threads() - before, kPuts / 2);
+  }
 }
 
 TEST(Node, MembersShareStoreTableAndMessages) {
