@@ -8,9 +8,8 @@ namespace dunlin::store {
 
 void PartCounters::look(const State& state) noexcept {
   census_.count_piece(state);
-  std::byte* const header = state.index.memory().data();
-  keys_.set(memory::load(word_at(header + kKeysAt)));
-  value_bytes_.set(memory::load(word_at(header + kValueBytesAt)));
+  keys_.set(state.own_count(kKeysAt));
+  value_bytes_.set(state.own_count(kValueBytesAt));
   const Census::Memory& memory = census_.memory();
   memory_bytes_.set(memory.bytes);
   held_bytes_.set(memory.held);

@@ -93,15 +93,20 @@ void State::for_each_local(const std::function<void(const StoreEntry& entry)>& s
   }
 }
 
+/// Deaths may have left more taken off than there was.
+std::uint64_t State::own_count(std::uint64_t at) const noexcept {
+  const std::uint64_t count = word_of(index.memory().data() + at);
+  return static_cast<std::int64_t>(count) < 0 ? 0 : count;
+}
+
 std::uint64_t State::evictions() const noexcept {
   return room == nullptr || !is_home ? 0 : room->small->evicted() + room->large->evicted();
 }
 
 StoreStatistics State::statistics() const {
   StoreStatistics all;
-  const std::byte* const header = index.memory().data();
-  all.keys = is_home ? word_of(header + kKeysAt) : 0;
-  all.value_bytes = is_home ? word_of(header + kValueBytesAt) : 0;
+  all.keys = is_home ? own_count(kKeysAt) : 0;
+  all.value_bytes = is_home ? own_count(kValueBytesAt) : 0;
   const remote::PoolUse in_small = small->use(), in_large = large->use();
   all.memory_bytes = in_small.bytes + in_large.bytes;
   all.memory_used = in_small.used + in_large.used;

@@ -280,6 +280,7 @@ struct State final : remote::Part {
   [[nodiscard]] const std::byte* redo_of(Rank owner, std::uint64_t word, const EntryHead& head,
                                          Image& image, std::size_t& bytes) noexcept;
   void free_later(const Location& location);
+  [[nodiscard]] std::uint64_t own_count(std::uint64_t at) const noexcept;
   [[nodiscard]] StoreStatistics statistics() const;
   [[nodiscard]] StorePlacement summarize_map() const;
   [[nodiscard]] std::string describe_moves() const;
