@@ -7,7 +7,6 @@
 #include "store/command_table.hpp"
 #include "store/element_scan.hpp"
 #include "store/session.hpp"
-#include "store/string_value.hpp"
 
 /// Commands on all keys of the store. A member that has failed is passed over.
 namespace dunlin::app::resp {
@@ -177,12 +176,13 @@ bool conclude_flush(Job& job, Reply& reply) {
 }
 
 constexpr std::array kAllKeysCommands{
-    Command{"dbsize", 1, Shape::all_keys, false, begin_count, conclude_dbsize},
-    Command{"scan", -2, Shape::all_keys, false, begin_scan, conclude_scan, true},
-    Command{"keys", 2, Shape::all_keys, false, begin_keys, conclude_keys, true},
-    Command{"randomkey", 1, Shape::all_keys, false, begin_first_scan, conclude_randomkey, true},
-    Command{"flushdb", -1, Shape::all_keys, true, begin_flush, conclude_flush, true},
-    Command{"flushall", -1, Shape::all_keys, true, begin_flush, conclude_flush, true}};
+    Command{"dbsize", 1, Shape::all_keys, false, nullptr, begin_count, conclude_dbsize},
+    Command{"scan", -2, Shape::all_keys, false, nullptr, begin_scan, conclude_scan, true},
+    Command{"keys", 2, Shape::all_keys, false, nullptr, begin_keys, conclude_keys, true},
+    Command{"randomkey", 1, Shape::all_keys, false, nullptr, begin_first_scan, conclude_randomkey,
+            true},
+    Command{"flushdb", -1, Shape::all_keys, true, nullptr, begin_flush, conclude_flush, true},
+    Command{"flushall", -1, Shape::all_keys, true, nullptr, begin_flush, conclude_flush, true}};
 
 }  // namespace
 

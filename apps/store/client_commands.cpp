@@ -20,7 +20,7 @@ std::string describe(const Session& session) {
       session.id(), session.address, session.name, (now_ms - session.began_ms()) / 1'000,
       (now_ms - session.asked_ms()) / 1'000, session.in_multi() ? "x" : "N",
       session.in_multi() ? static_cast<int>(session.queued()) : -1, session.output_capacity(),
-      static_cast<int>(session.protocol));
+      static_cast<int>(session.protocol()));
 }
 
 bool id(Job& job, Reply& reply) {

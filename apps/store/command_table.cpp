@@ -133,16 +133,6 @@ bool arity_fits(const Command& command, std::size_t words) noexcept {
   return command.shape != Command::Shape::each_key || (words - 1) % command.words_of_part == 0;
 }
 
-const char* begin_read(Job& job) noexcept {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
-const char* begin_update(Job& job, Order::Decide decide) noexcept {
-  job.order_update(decide);
-  return nullptr;
-}
-
 bool conclude_ok(Job&, Reply& reply) { return reply.ok(); }
 
 bool conclude_number(Job& job, Reply& reply) { return reply.integer(job.number); }

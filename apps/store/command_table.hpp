@@ -33,6 +33,8 @@ struct Command {
   int arity;  // counts the name, too, as in Redis; negative: at least so many
   Shape shape;
   bool changes;
+  /// The command, written from top to bottom (job.hpp).
+  Task (*run)(Job& job, Reply& reply) = nullptr;
   /// Fills in the order; or returns the error, if the arguments are wrong.
   const char* (*begin)(Job& job) = nullptr;
   /// Writes the reply; or fills in the order of a further step, and returns false.
@@ -71,10 +73,6 @@ struct Command {
                                                     std::span<const std::string_view> arguments);
 
 // Steps that several commands have in common.
-/// The order is to read the key.
-const char* begin_read(Job& job) noexcept;
-/// The order is to change the key as `decide` says.
-const char* begin_update(Job& job, Order::Decide decide) noexcept;
 bool conclude_ok(Job& job, Reply& reply);
 /// Replies job.number.
 bool conclude_number(Job& job, Reply& reply);
@@ -82,14 +80,13 @@ bool conclude_number(Job& job, Reply& reply);
 bool conclude_tally(Job& job, Reply& reply);
 
 /// A part of a command of the shape each_key that adds to the session's tally.
-[[nodiscard]] constexpr Command silent_part(int arity, bool changes, const char* (*begin)(Job&),
-                                            bool (*conclude)(Job&, Reply&)) noexcept {
+[[nodiscard]] constexpr Command silent_part(int arity, bool changes,
+                                            Task (*run)(Job&, Reply&)) noexcept {
   return {.name = "",
           .arity = arity,
           .shape = Command::Shape::one_key,
           .changes = changes,
-          .begin = begin,
-          .conclude = conclude,
+          .run = run,
           .is_silent_part = true};
 }
 
@@ -126,16 +123,6 @@ static_assert(kMaxPatternBytes == 512, "as kPatternTooLong says");
 /// The error of a call that did not end well.
 [[nodiscard]] const char* describe(Ending ending) noexcept;
 
-// Values with a type begin with a mark; all others are strings.
-inline constexpr std::size_t kMarkBytes = 8;
-inline constexpr std::string_view kHashMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62h", kMarkBytes};
-inline constexpr std::string_view kSortedSetMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62z", kMarkBytes};
-[[nodiscard]] inline bool has_mark(std::string_view value) noexcept {
-  return value.starts_with(kHashMark.substr(0, kMarkBytes - 1));
-}
-
-inline constexpr const char* kWrongType =
-    "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr const char* kNotAnInteger = "ERR value is not an integer or out of range";
 inline constexpr const char* kSyntaxError = "ERR syntax error";
 inline constexpr const char* kTooLong =

@@ -70,7 +70,7 @@ bool auth(Job& job, Reply& reply) {
 bool hello(Job& job, Reply& reply) {
   Session& session = *job.session;
   const auto& words = job.arguments;
-  std::int64_t version = static_cast<std::int64_t>(session.protocol);
+  std::int64_t version = static_cast<std::int64_t>(session.protocol());
   if (words.size() > 1 && !parse_integer(words[1], version))
     return reply.error("ERR Protocol version is not an integer or out of range");
   if (version != 2 && version != 3) return reply.error("NOPROTO unsupported protocol version");
@@ -93,8 +93,7 @@ bool hello(Job& job, Reply& reply) {
         "RESP protocol version at the same time");
   if (!is_client_name(name)) return reply.error(kBadName);
   session.name = std::string(name);
-  session.protocol = static_cast<Protocol>(version);
-  reply.use(session.protocol);
+  reply.use(static_cast<Protocol>(version));
   reply.map(7);
   reply.bulk("server");
   reply.bulk("redis");  // clients look for it
@@ -116,7 +115,6 @@ bool hello(Job& job, Reply& reply) {
 
 bool reset(Job& job, Reply& reply) {
   job.session->reset();
-  reply.use(job.session->protocol);
   return reply.simple("RESET");
 }
 

@@ -255,8 +255,8 @@ void KeyOverlay::run_whole(const Command& command, Session& session,
 void KeyOverlay::run_job(Job& job, OverlayCall& call, Reply& reply) {
   if (job.command->shape == Command::Shape::one_key)
     job.order.key = job.arguments[job.command->first_key];
-  job.error = job.command->begin(job);
-  if (job.error == nullptr) call.start(job.order);
+  Session::begin(job, reply);
+  if (job.error == nullptr && !(job.task.begun() && job.task.done())) call.start(job.order);
   while (!job.session->conclude(job, reply)) call.start(job.order);
 }
 

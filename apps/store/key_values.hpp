@@ -31,6 +31,12 @@ struct Change {
   std::uint64_t ttl_ns = kKeepTtl;
 };
 
+[[nodiscard]] constexpr Change put(std::string_view value,
+                                   std::uint64_t ttl_ns = kKeepTtl) noexcept {
+  return {.action = Change::Action::put, .value = value, .ttl_ns = ttl_ns};
+}
+inline constexpr Change kErase{.action = Change::Action::erase};
+
 /// A key of a transaction: as it is, and what becomes of it.
 struct TransactionKey {
   std::string_view key;

@@ -142,7 +142,7 @@ const char* begin(Job& job) {
 bool conclude(Job& job, Reply& reply) { return find(job)->conclude(job, reply); }
 
 constexpr std::array kCommands{
-    Command{"dunlin", 2, Command::Shape::all_keys, false, begin, conclude}};
+    Command{"dunlin", 2, Command::Shape::all_keys, false, nullptr, begin, conclude}};
 
 }  // namespace
 

@@ -39,7 +39,7 @@ bool decide_eval(void* context, std::span<TransactionKey> keys) {
   ScriptRun run(*job.session, overlay);
   const auto words = std::span<const std::string_view>(job.arguments).subspan(kCountWord + 1);
   const std::size_t count = key_count(job);
-  if (!run.run(job.found.front(), words.first(count), words.subspan(count), job.session->protocol,
+  if (!run.run(job.found.front(), words.first(count), words.subspan(count), job.session->protocol(),
                job.scratch))
     return false;
   if (overlay.settle()) return true;

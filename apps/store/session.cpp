@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "assert.hpp"
+
 namespace dunlin::app::resp {
 namespace {
 
@@ -63,18 +65,24 @@ bool reply_not_in_multi(Job&, Reply& reply) {
   return reply.error("ERR Command not allowed inside a transaction");
 }
 
-constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, reply_mistake};
-constexpr Command kRefused{"", -1, Command::Shape::at_once, false, nullptr, reply_too_long};
-constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, nullptr, reply_unknown};
-constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, nullptr, reply_wrong_arity};
-constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, nullptr, reply_no_password};
-constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, nullptr, reply_to_browser};
-constexpr Command kQueue{"", -1, Command::Shape::at_once, false, nullptr, reply_queued};
-constexpr Command kNotInMulti{"", -1, Command::Shape::at_once, false, nullptr, reply_not_in_multi};
+constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, nullptr, reply_mistake};
+constexpr Command kRefused{"",      -1,      Command::Shape::at_once, false,
+                           nullptr, nullptr, reply_too_long};
+constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, nullptr, nullptr, reply_unknown};
+constexpr Command kWrongArity{"",      -1,      Command::Shape::at_once, false,
+                              nullptr, nullptr, reply_wrong_arity};
+constexpr Command kNoPassword{"",      -1,      Command::Shape::at_once, false,
+                              nullptr, nullptr, reply_no_password};
+constexpr Command kBrowser{"",      -1,      Command::Shape::at_once, false,
+                           nullptr, nullptr, reply_to_browser};
+constexpr Command kQueue{"", -1, Command::Shape::at_once, false, nullptr, nullptr, reply_queued};
+constexpr Command kNotInMulti{"",      -1,      Command::Shape::at_once, false,
+                              nullptr, nullptr, reply_not_in_multi};
 
-/// A scan goes on behind a member that has failed, and whose keys are gone.
-bool is_passed_over(const Job& job, Ending ending) noexcept {
-  return ending == Ending::lost && job.order.kind == Order::Kind::scan;
+/// RSP-J3.
+Ending end_of(const Job& job) noexcept {
+  const Ending ending = job.call->ending();
+  return ending == Ending::lost && job.order.kind == Order::Kind::scan ? Ending::ok : ending;
 }
 
 }  // namespace
@@ -223,7 +231,7 @@ void Session::reset() {
   authenticated_ = service_.options().password.empty();
   parser_.set_stranger(!authenticated_);
   take_transaction();
-  protocol = Protocol::resp2;
+  reply_.use(Protocol::resp2);
   name.clear();
 }
 
@@ -261,8 +269,7 @@ void Session::conclude_at_once() {
   at_once_.session = this;
   const std::span<const std::string_view> words = parser_.arguments();
   at_once_.arguments.assign(words.begin(), words.end());
-  Reply reply(output_, protocol);
-  command_->conclude(at_once_, reply);
+  command_->conclude(at_once_, reply_);
   finish_request();
 }
 
@@ -271,7 +278,7 @@ bool Session::start_each_key() {
   if (next_part_ == 0) {
     if (jobs_ > 0) return false;
     tally = {};
-    if (command_->is_array) Reply(output_, protocol).array(words.size() - 1);
+    if (command_->is_array) reply_.array(words.size() - 1);
     next_part_ = 1;
   }
   if (next_part_ < words.size()) {
@@ -323,8 +330,8 @@ bool Session::start_job(const Command& command, std::span<const std::string_view
   job.call = call;
   call->owner = &job;
   if (command.shape == Command::Shape::one_key) job.order.key = arguments[command.first_key];
-  job.error = command.begin(job);
-  if (job.error != nullptr) {
+  begin(job, reply_);
+  if (job.error != nullptr || (job.task.begun() && job.task.done())) {
     job.state = Job::State::ended;
   } else {
     start_call(job);
@@ -345,8 +352,7 @@ void Session::start_call(Job& job) {
 void Session::retire() {
   while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_) &&
          has_time()) {
-    Reply reply(output_, protocol);
-    if (conclude(head(), reply)) {
+    if (conclude(head(), reply_)) {
       pop();
     } else {
       start_call(head());
@@ -358,19 +364,32 @@ void Session::retire() {
   }
 }
 
-bool Session::conclude(Job& job, Reply& reply) {
-  const Ending ending = job.call->ending();
-  if (job.command->is_silent_part) {
-    if (job.error != nullptr && tally.error == nullptr) tally.error = job.error;
-    if (job.error == nullptr && ending != Ending::ok && tally.ending == Ending::ok)
-      tally.ending = ending;
-    return job.error != nullptr || ending != Ending::ok || job.command->conclude(job, reply);
+void Session::begin(Job& job, Reply& reply) {
+  if (job.command->run == nullptr) {
+    job.error = job.command->begin(job);
+    return;
   }
-  // An error that `decide` has found stands, whatever became of the call.
-  if (job.error == nullptr && ending != Ending::ok && !is_passed_over(job, ending))
-    return reply.error(describe(ending));
-  if (job.error == nullptr) return job.command->conclude(job, reply);
-  return reply.error(job.error);
+  job.task = job.command->run(job, reply);
+  DUNLIN_ASSERT(
+      job.command->shape != Command::Shape::one_key || !job.task.done() || job.error != nullptr,
+      "RSP-J2: a command on one key replies only behind its call");
+}
+
+bool Session::conclude(Job& job, Reply& reply) {
+  const bool is_over = job.error != nullptr || (job.task.begun() && job.task.done());
+  const Ending ending = is_over ? Ending::ok : end_of(job);
+  if (!is_over && ending == Ending::ok) {
+    if (!job.task.begun()) return job.command->conclude(job, reply);
+    job.task.resume();
+    if (!job.task.done()) return false;
+  }
+  if (job.command->is_silent_part) {
+    if (tally.error == nullptr) tally.error = job.error;
+    if (tally.ending == Ending::ok) tally.ending = ending;
+  } else if (job.error != nullptr || ending != Ending::ok) {
+    reply.error(job.error != nullptr ? job.error : describe(ending));
+  }
+  return true;
 }
 
 void Session::pop() {

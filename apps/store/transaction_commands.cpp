@@ -37,15 +37,12 @@ bool unwatch(Job& job, Reply& reply) {
 
 // --- WATCH ---------------------------------------------------------------------------------------
 
-const char* begin_watch_part(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return job.session->in_multi() ? "ERR WATCH inside MULTI is not allowed" : nullptr;
-}
-
-bool conclude_watch_part(Job& job, Reply&) {
-  const char* const wrong = job.session->transaction().watch(job.arguments[1], job.call->version());
-  if (wrong != nullptr && job.session->tally.error == nullptr) job.session->tally.error = wrong;
-  return true;
+Task watch_part(Job& job, Reply&) {
+  if (job.session->in_multi()) co_return "ERR WATCH inside MULTI is not allowed";
+  const Call& call = co_await job.get();
+  if (const char* const wrong = job.session->transaction().watch(job.arguments[1], call.version()))
+    co_return wrong;
+  co_return Replied{};
 }
 
 // --- EXEC ----------------------------------------------------------------------------------------
@@ -71,7 +68,7 @@ bool decide_exec(void* context, std::span<TransactionKey> keys) {
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
     job.error =
-        overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);
+        overlay.run(*queued.command, *job.session, words, job.session->protocol(), job.scratch);
     if (job.error != nullptr) return false;
   }
   if (overlay.settle()) return true;
@@ -98,7 +95,7 @@ bool conclude_exec(Job& job, Reply& reply) {
   return true;
 }
 
-constexpr Command kWatchPart = silent_part(-2, false, begin_watch_part, conclude_watch_part);
+constexpr Command kWatchPart = silent_part(-2, false, watch_part);
 
 constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
                           WithinMulti within_multi) {
