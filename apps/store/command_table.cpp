@@ -135,8 +135,6 @@ bool arity_fits(const Command& command, std::size_t words) noexcept {
 
 bool conclude_ok(Job&, Reply& reply) { return reply.ok(); }
 
-bool conclude_number(Job& job, Reply& reply) { return reply.integer(job.number); }
-
 bool conclude_tally(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
   return tally.error == nullptr && tally.ending == Ending::ok

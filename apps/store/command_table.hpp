@@ -74,8 +74,6 @@ struct Command {
 
 // Steps that several commands have in common.
 bool conclude_ok(Job& job, Reply& reply);
-/// Replies job.number.
-bool conclude_number(Job& job, Reply& reply);
 /// Replies the first error that the parts of the command have had, or OK.
 bool conclude_tally(Job& job, Reply& reply);
 

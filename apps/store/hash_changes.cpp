@@ -26,6 +26,8 @@ Change put_hash(Job& job, std::string_view hash) noexcept {
 /// Writes to `after` the hash with one field changed, or added at its end.
 Change put_field(Job& job, std::string_view hash, const HashFields::Field& changed,
                  std::string& after) {
+  after.reserve(hash.size() + HashFields::kLengthsBytes + changed.name.size() +
+                changed.value.size());
   after.assign(kHashMark);
   bool is_there = false;
   HashFields fields(hash);
@@ -44,6 +46,9 @@ Change put_field(Job& job, std::string_view hash, const HashFields::Field& chang
 /// Returns how many are new.
 std::int64_t set_fields(std::string_view hash, std::span<const std::string_view> pairs,
                         std::string& after) {
+  std::size_t bytes = hash.size() + pairs.size() / 2 * HashFields::kLengthsBytes;
+  for (const std::string_view word : pairs) bytes += word.size();
+  after.reserve(bytes);
   after.assign(kHashMark);
   NamedFields changes(pairs, 2);
   HashFields fields(hash);
@@ -147,6 +152,7 @@ Task hdel(Job& job, Reply& reply) {
     after.assign(kHashMark);
     removed = 0;
     if (!current) return {};
+    after.reserve(current->size());
     HashFields fields(*current);
     NamedFields named(names, 1);
     while (const auto field = fields.next()) {

@@ -7,13 +7,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "store/key_values.hpp"
-#include "store/multi.hpp"
 #include "store/reply.hpp"
 #include "store/typed_value.hpp"
 
@@ -114,31 +112,12 @@ struct Job {
   std::size_t frame_bytes = 0;
   Task task;
 
-  // The state between their steps of commands that are no coroutines.
-  bool flag = false;
-  std::uint32_t step = 0;
-  std::uint32_t empty_steps = 0;  // for a scan
-  std::int64_t number = 0;
-  std::string scratch;
-  std::vector<std::string> found;  // keys that a scan has found
-  std::vector<TransactionKey> keys;
-  std::unique_ptr<Transaction> transaction;  // for EXEC
-  std::shared_ptr<KeyOverlay> overlay;       // has the values that a decision has put
-
-  void order_transaction(Order::DecideKeys decide_keys) noexcept {
-    order.kind = Order::Kind::transact;
-    order.keys = keys;
-    order.decide_keys = decide_keys;
-    order.context = this;
-  }
-  std::size_t add_key(std::string_view key);
-
   // --- for the command: orders, to be awaited ----------------------------------------------------
-  [[nodiscard]] CallEnd call_on_key(Order::Kind kind) noexcept {
+  [[nodiscard]] CallEnd await_call(Order::Kind kind) noexcept {
     order.kind = kind;
     return CallEnd(*call);
   }
-  [[nodiscard]] CallEnd get() noexcept { return call_on_key(Order::Kind::get); }
+  [[nodiscard]] CallEnd get() noexcept { return await_call(Order::Kind::get); }
   /// Reads a value of the type that has this mark. The result is empty if the key is absent, and
   /// nothing if the key has another type.
   [[nodiscard]] ReadEnd read(std::string_view mark) noexcept {
@@ -150,9 +129,9 @@ struct Job {
                             Order::Kind kind = Order::Kind::put) noexcept {
     order.value = value;
     order.ttl_ns = ttl_ns;
-    return call_on_key(kind);
+    return await_call(kind);
   }
-  [[nodiscard]] CallEnd erase() noexcept { return call_on_key(Order::Kind::erase); }
+  [[nodiscard]] CallEnd erase() noexcept { return await_call(Order::Kind::erase); }
   [[nodiscard]] CallEnd erase(std::string_view key) noexcept {
     order.key = key;
     return erase();
@@ -160,7 +139,7 @@ struct Job {
   /// The key is erased if it has no time to live.
   [[nodiscard]] CallEnd set_ttl(std::uint64_t ttl_ns) noexcept {
     order.ttl_ns = ttl_ns;
-    return call_on_key(ttl_ns == 0 ? Order::Kind::erase : Order::Kind::expire);
+    return await_call(ttl_ns == 0 ? Order::Kind::erase : Order::Kind::expire);
   }
   /// Changes a value of the type that has this mark, as decide(current) says, which may be asked
   /// more than once: `current` is nothing if the key is absent. Fails if it has another type.
@@ -168,17 +147,19 @@ struct Job {
   [[nodiscard]] UpdateEnd<Decide> update(std::string_view mark, Decide decide) noexcept {
     return {*this, mark, std::move(decide)};
   }
+  [[nodiscard]] CallEnd count() noexcept { return await_call(Order::Kind::count); }
+  [[nodiscard]] CallEnd settle() noexcept { return await_call(Order::Kind::settle); }
   [[nodiscard]] CallEnd scan(std::uint64_t cursor, bool with_values = false) noexcept {
     order.cursor = cursor;
     order.with_values = with_values;
-    return call_on_key(Order::Kind::scan);
+    return await_call(Order::Kind::scan);
   }
   /// Changes the keys as decide() says, which may be asked more than once: it fills in the changes,
   /// and returns false if none of them is to happen.
   template <class Decide>
-  [[nodiscard]] TransactionEnd<Decide> transact(std::vector<TransactionKey>& on,
+  [[nodiscard]] TransactionEnd<Decide> transact(std::vector<TransactionKey>& keys,
                                                 Decide decide) noexcept {
-    return {*this, on, std::move(decide)};
+    return {*this, keys, std::move(decide)};
   }
   /// The error of a decision, which then changes nothing.
   Change fail(const char* why) noexcept {
@@ -206,14 +187,6 @@ struct Job {
     key_hash = 0;
     outer = nullptr;
     error = nullptr;
-    flag = false;
-    step = empty_steps = 0;
-    number = 0;
-    scratch.clear();
-    found.clear();
-    keys.clear();
-    transaction.reset();
-    overlay.reset();
   }
 };
 
@@ -295,6 +268,5 @@ inline std::size_t add_key(std::vector<TransactionKey>& keys, std::string_view k
   keys.push_back({.key = key});
   return keys.size() - 1;
 }
-inline std::size_t Job::add_key(std::string_view key) { return resp::add_key(keys, key); }
 
 }  // namespace dunlin::app::resp

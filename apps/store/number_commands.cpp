@@ -68,8 +68,10 @@ Task append(Job& job, Reply& reply) {
   const std::string_view more = job.arguments[2];
   std::string after;
   co_await job.update(kStringMark, [&](std::optional<std::string_view> current) {
-    if (current.value_or("").size() + more.size() > kMaxArgumentBytes) return job.fail(kTooLong);
-    after.assign(current.value_or(""));
+    const std::string_view before = current.value_or("");
+    if (before.size() + more.size() > kMaxArgumentBytes) return job.fail(kTooLong);
+    after.reserve(before.size() + more.size());
+    after.assign(before);
     after += more;
     return has_mark(after) ? job.fail(kMarked) : put(after);
   });

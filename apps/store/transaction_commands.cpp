@@ -1,5 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <dunlin/limits.hpp>
 
@@ -53,46 +57,40 @@ bool has_changed(const Transaction::Watched& watched, std::span<const Transactio
   });
 }
 
-/// Runs the commands. job.flag: a watched key has changed.
-bool decide_exec(void* context, std::span<TransactionKey> keys) {
-  Job& job = *static_cast<Job*>(context);
-  const Transaction& transaction = *job.transaction;
-  job.error = nullptr;
-  job.scratch.clear();
-  job.flag = std::ranges::any_of(transaction.watched(),
-                                 [&](const auto& one) { return has_changed(one, keys); });
-  if (job.flag) return false;
-  job.overlay = std::make_shared<KeyOverlay>(keys);
-  KeyOverlay& overlay = *job.overlay;
-  job.session->service().look_soon();
+/// Returns the error if the commands have taken too much.
+const char* run_all(const Transaction& transaction, Session& session, KeyOverlay& overlay,
+                    std::string& replies) {
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
-    job.error =
-        overlay.run(*queued.command, *job.session, words, job.session->protocol(), job.scratch);
-    if (job.error != nullptr) return false;
+    if (const char* const wrong =
+            overlay.run(*queued.command, session, words, session.protocol(), replies))
+      return wrong;
   }
-  if (overlay.settle()) return true;
-  job.error = kTooManyChanges;
-  return false;
+  return overlay.settle() ? nullptr : kTooManyChanges;
 }
 
-const char* begin_exec(Job& job) {
-  if (!job.session->in_multi()) return "ERR EXEC without MULTI";
-  job.transaction = job.session->take_transaction();
-  if (job.transaction->broken) return "EXECABORT Transaction discarded because of previous errors.";
-  for (const std::string& key : job.transaction->keys()) job.add_key(key);
-  job.order_transaction(decide_exec);
-  return nullptr;
-}
-
-bool conclude_exec(Job& job, Reply& reply) {
-  if (job.flag) {
-    reply.null_array();
-  } else {
-    reply.array(job.transaction->commands().size());
-    reply.raw(job.scratch);
-  }
-  return true;
+Task exec(Job& job, Reply& reply) {
+  if (!job.session->in_multi()) co_return "ERR EXEC without MULTI";
+  const std::unique_ptr<Transaction> transaction = job.session->take_transaction();
+  if (transaction->broken) co_return "EXECABORT Transaction discarded because of previous errors.";
+  std::vector<TransactionKey> keys;
+  for (const std::string& key : transaction->keys()) add_key(keys, key);
+  bool is_obsolete = false;  // a watched key has changed
+  std::optional<KeyOverlay> overlay;
+  std::string replies;
+  co_await job.transact(keys, [&] {
+    replies.clear();
+    is_obsolete = std::ranges::any_of(transaction->watched(),
+                                      [&](const auto& one) { return has_changed(one, keys); });
+    if (is_obsolete) return false;
+    overlay.emplace(keys);
+    job.session->service().look_soon();
+    job.error = run_all(*transaction, *job.session, *overlay, replies);
+    return job.error == nullptr;
+  });
+  if (is_obsolete) co_return reply.null_array();
+  reply.array(transaction->commands().size());
+  co_return reply.raw(replies);
 }
 
 constexpr Command kWatchPart = silent_part(-2, false, watch_part);
@@ -121,8 +119,7 @@ constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::a
                                                   .arity = 1,
                                                   .shape = Shape::all_keys,
                                                   .changes = true,
-                                                  .begin = begin_exec,
-                                                  .conclude = conclude_exec,
+                                                  .run = exec,
                                                   .within_multi = WithinMulti::acts}};
 
 }  // namespace
