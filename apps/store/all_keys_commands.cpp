@@ -161,11 +161,11 @@ Task flush(Job& job, Reply& reply) {
 
 constexpr std::array kAllKeysCommands{
     Command{"dbsize", 1, Shape::all_keys, false, dbsize},
-    Command{"scan", -2, Shape::all_keys, false, scan, nullptr, nullptr, true},
-    Command{"keys", 2, Shape::all_keys, false, keys, nullptr, nullptr, true},
-    Command{"randomkey", 1, Shape::all_keys, false, randomkey, nullptr, nullptr, true},
-    Command{"flushdb", -1, Shape::all_keys, true, flush, nullptr, nullptr, true},
-    Command{"flushall", -1, Shape::all_keys, true, flush, nullptr, nullptr, true}};
+    Command{"scan", -2, Shape::all_keys, false, scan, true},
+    Command{"keys", 2, Shape::all_keys, false, keys, true},
+    Command{"randomkey", 1, Shape::all_keys, false, randomkey, true},
+    Command{"flushdb", -1, Shape::all_keys, true, flush, true},
+    Command{"flushall", -1, Shape::all_keys, true, flush, true}};
 
 }  // namespace
 

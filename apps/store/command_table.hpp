@@ -12,19 +12,18 @@
 
 namespace dunlin::app::resp {
 
-/// How a command works. A command with one key, or none, has `begin` and `conclude`.
+/// A command of Redis, and how it shares its connection with others.
 ///
 ///  RSP-C1  The replies of a connection come in the order of its requests.
 ///  RSP-C2  Of two commands of a connection on one key of which one is a change, the second begins
 ///          after the first has taken effect.
 struct Command {
   enum class Shape : std::uint8_t {
-    at_once,       // needs no store: `conclude` alone
-    one_key,       // `begin` fills in the order; arguments[first_key] is the key
-    several_keys,  // the same with the keys of a transaction; begins when nothing else of the
-                   // connection is under way
+    at_once,       // awaits no call; runs when nothing else of the connection is under way
+    one_key,       // awaits calls on the key that is arguments[first_key]
+    several_keys,  // awaits transactions; begins when nothing else of the connection is under way
     all_keys,      // the same with keys that the request does not name
-    each_key       // `part` is done for each key, and `conclude` makes one reply of all of them
+    each_key       // `part` runs for each key, and `run` makes one reply of all of them
   };
   /// Between MULTI and EXEC.
   enum class WithinMulti : std::uint8_t { waits, acts, is_refused };
@@ -33,13 +32,10 @@ struct Command {
   int arity;  // counts the name, too, as in Redis; negative: at least so many
   Shape shape;
   bool changes;
-  /// The command, written from top to bottom (job.hpp).
+  /// The command, written from top to bottom (job.hpp). For each_key it runs when all parts have
+  /// ended; null: there is nothing to add to their replies.
   Task (*run)(Job& job, Reply& reply) = nullptr;
-  /// Fills in the order; or returns the error, if the arguments are wrong.
-  const char* (*begin)(Job& job) = nullptr;
-  /// Writes the reply; or fills in the order of a further step, and returns false.
-  bool (*conclude)(Job& job, Reply& reply) = nullptr;
-  bool several_steps = false;
+  bool several_steps = false;  // it awaits one call after another
   bool open_to_strangers = false;
   WithinMulti within_multi = WithinMulti::waits;
   // Where the keys of one_key and several_keys are.
@@ -72,11 +68,21 @@ struct Command {
 [[nodiscard]] std::vector<std::string_view> keys_of(const Command& command,
                                                     std::span<const std::string_view> arguments);
 
-// Steps that several commands have in common.
-bool conclude_ok(Job& job, Reply& reply);
 /// Replies the first error that the parts of the command have had, or OK.
-bool conclude_tally(Job& job, Reply& reply);
+Task reply_tally(Job& job, Reply& reply);
 
+[[nodiscard]] constexpr Command at_once(
+    std::string_view name, int arity, Task (*run)(Job&, Reply&),
+    Command::WithinMulti within_multi = Command::WithinMulti::waits,
+    bool open_to_strangers = false) noexcept {
+  return {.name = name,
+          .arity = arity,
+          .shape = Command::Shape::at_once,
+          .changes = false,
+          .run = run,
+          .open_to_strangers = open_to_strangers,
+          .within_multi = within_multi};
+}
 /// A part of a command of the shape each_key that adds to the session's tally.
 [[nodiscard]] constexpr Command silent_part(int arity, bool changes,
                                             Task (*run)(Job&, Reply&)) noexcept {

@@ -114,11 +114,11 @@ constexpr std::array kExpiryCommands{
     Command{"pttl", 2, Shape::one_key, false, pttl},
     Command{"expiretime", 2, Shape::one_key, false, expiretime},
     Command{"pexpiretime", 2, Shape::one_key, false, pexpiretime},
-    Command{"expire", -3, Shape::one_key, true, expire, nullptr, nullptr, true},
-    Command{"pexpire", -3, Shape::one_key, true, pexpire, nullptr, nullptr, true},
-    Command{"expireat", -3, Shape::one_key, true, expireat, nullptr, nullptr, true},
-    Command{"pexpireat", -3, Shape::one_key, true, pexpireat, nullptr, nullptr, true},
-    Command{"persist", 2, Shape::one_key, true, persist, nullptr, nullptr, true}};
+    Command{"expire", -3, Shape::one_key, true, expire, true},
+    Command{"pexpire", -3, Shape::one_key, true, pexpire, true},
+    Command{"expireat", -3, Shape::one_key, true, expireat, true},
+    Command{"pexpireat", -3, Shape::one_key, true, pexpireat, true},
+    Command{"persist", 2, Shape::one_key, true, persist, true}};
 
 }  // namespace
 

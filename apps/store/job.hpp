@@ -52,7 +52,6 @@ class [[nodiscard]] Task {
   }
   ~Task() { end(); }
 
-  [[nodiscard]] bool begun() const noexcept { return handle_ != nullptr; }
   [[nodiscard]] bool done() const noexcept { return handle_.done(); }
   void resume() const { handle_.resume(); }
   /// Ends the command where it is.
@@ -71,7 +70,7 @@ class CallEnd {
   explicit CallEnd(const Call& call) noexcept : call_(call) {}
   [[nodiscard]] bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<>) const noexcept {}
-  [[nodiscard]] const Call& await_resume() const noexcept { return call_; }
+  const Call& await_resume() const noexcept { return call_; }
 
  protected:
   const Call& call_;
@@ -97,11 +96,11 @@ class TransactionEnd;
 /// A Job is one command of a session, or what it does to one of its keys, from its start until its
 /// reply is written.
 struct Job {
-  enum class State : std::uint8_t { fresh, under_way, ended };
+  enum class State : std::uint8_t { under_way, ended };
 
   const Command* command = nullptr;
   Session* session = nullptr;
-  State state = State::fresh;
+  State state = State::under_way;
   std::vector<std::string_view> arguments;  // the command's name first; in the session's input
   Call* call = nullptr;
   Order order;  // of the call that the command awaits
@@ -168,6 +167,16 @@ struct Job {
   }
 
   // --- for what runs the command -----------------------------------------------------------------
+  /// Makes it the job of a command that has not run yet.
+  void begin(const Command& its_command, Session& its_session,
+             std::span<const std::string_view> words) {
+    command = &its_command;
+    session = &its_session;
+    state = State::under_way;
+    arguments.assign(words.begin(), words.end());
+    order.key = {};  // an order sets all else that its kind has
+    error = nullptr;
+  }
   /// The memory of the command's frame, which is kept for the next one.
   [[nodiscard]] void* take_frame(std::size_t bytes) {
     if (bytes > frame_bytes) {
@@ -175,18 +184,6 @@ struct Job {
       frame_bytes = bytes;
     }
     return frame.get();
-  }
-  void reset() noexcept {
-    task.end();
-    command = nullptr;
-    session = nullptr;
-    state = State::fresh;
-    arguments.clear();
-    call = nullptr;
-    order = {};
-    key_hash = 0;
-    outer = nullptr;
-    error = nullptr;
   }
 };
 

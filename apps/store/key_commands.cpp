@@ -25,10 +25,10 @@ Task exists_part(Job& job, Reply&) {
   co_return Replied{};
 }
 
-bool conclude_count(Job& job, Reply& reply) {
+Task reply_count(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  if (tally.ending != Ending::ok) return conclude_tally(job, reply);
-  return reply.integer(tally.number);
+  if (tally.ending != Ending::ok) co_return describe(tally.ending);
+  co_return reply.integer(tally.number);
 }
 
 Task type(Job& job, Reply& reply) {
@@ -84,7 +84,7 @@ constexpr Command of_each_key(std::string_view name, const Command& part) {
           .arity = -2,
           .shape = Shape::each_key,
           .changes = part.changes,
-          .conclude = conclude_count,
+          .run = reply_count,
           .part = &part};
 }
 

@@ -53,7 +53,8 @@ class KeyOverlay {
 
   void run_whole(const Command& command, Session& session, std::span<const std::string_view> words,
                  Reply& reply, const std::string& replies);
-  void run_job(Job& job, OverlayCall& call, Reply& reply);
+  void run_job(const Command& command, Session& session, std::span<const std::string_view> words,
+               Reply& reply);
   [[nodiscard]] const char* exhausted(const std::string& replies) noexcept;
   [[nodiscard]] bool is_late() noexcept;
   void put(Entry& entry, std::string_view value, std::uint64_t ttl_ns);

@@ -60,8 +60,7 @@ struct Order {
     count,     // counts all keys
     scan,      // finds some keys behind the cursor
     transact,  // does what `decide_keys` says, with no other change of the keys in between
-    settle,    // waits until no key is left to be moved to another member
-    nothing    // ends at once
+    settle     // waits until no key is left to be moved to another member
   };
   using Decide = Change (*)(void* context, std::optional<std::string_view> current);
   /// Fills in the changes of the keys; returns false if none of them is to happen.

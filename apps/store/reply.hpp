@@ -10,9 +10,7 @@ namespace dunlin::app::resp {
 enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
 
 /// What a command returns that has written its reply.
-struct Replied {
-  constexpr operator bool() const noexcept { return true; }
-};
+struct Replied {};
 
 /// Appends replies in the protocol that a client has chosen. A value without a type in RESP2 is
 /// encoded as Redis does for such clients: a map is an array of twice as many elements, a double a

@@ -66,31 +66,28 @@ Task evalsha(Job& job, Reply& reply) {
 
 // --- SCRIPT --------------------------------------------------------------------------------------
 
-bool load(Job& job, Reply& reply) {
+Task load(Job& job, Reply& reply) {
   const std::string text(job.arguments[2]);
-  if (text.size() > kMaxScriptBytes) return reply.error(kScriptTooLong);
+  if (text.size() > kMaxScriptBytes) co_return kScriptTooLong;
   if (const std::string mistake = script_mistake(text); !mistake.empty())
-    return reply.error("ERR Error compiling script (new function): " + mistake.substr(4));
-  return reply.bulk(job.session->service().scripts().add(text));
+    co_return reply.error("ERR Error compiling script (new function): " + mistake.substr(4));
+  co_return reply.bulk(job.session->service().scripts().add(text));
 }
 
-bool exists(Job& job, Reply& reply) {
+Task exists(Job& job, Reply& reply) {
   reply.array(job.arguments.size() - 2);
   for (std::size_t i = 2; i < job.arguments.size(); ++i)
     reply.integer(job.session->service().scripts().find(job.arguments[i]) == nullptr ? 0 : 1);
-  return true;
+  co_return Replied{};
 }
 
-bool flush(Job& job, Reply& reply) {
+Task flush(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   if (words.size() > 3 ||
-      (words.size() == 3 && !is_word(words[2], "sync") && !is_word(words[2], "async"))) {
-    reply.error(kSyntaxError);
-  } else {
-    job.session->service().scripts().clear();
-    reply.ok();
-  }
-  return true;
+      (words.size() == 3 && !is_word(words[2], "sync") && !is_word(words[2], "async")))
+    co_return kSyntaxError;
+  job.session->service().scripts().clear();
+  co_return reply.ok();
 }
 
 constexpr std::array kSubcommands{
@@ -98,7 +95,7 @@ constexpr std::array kSubcommands{
     Subcommand{"exists", -3, exists, "<sha1> ...: whether this server has the scripts"},
     Subcommand{"flush", -2, flush, "[SYNC|ASYNC]: forgets all scripts of this server"}};
 
-bool script(Job& job, Reply& reply) { return conclude_subcommand(kSubcommands, job, reply); }
+Task script(Job& job, Reply& reply) { return run_subcommand(kSubcommands, job, reply); }
 
 constexpr Command evaluates(std::string_view name, Task (*run)(Job&, Reply&)) {
   return {.name = name,
@@ -111,11 +108,7 @@ constexpr Command evaluates(std::string_view name, Task (*run)(Job&, Reply&)) {
 }
 
 constexpr std::array kScriptCommands{evaluates("eval", eval), evaluates("evalsha", evalsha),
-                                     Command{.name = "script",
-                                             .arity = -2,
-                                             .shape = Shape::at_once,
-                                             .changes = false,
-                                             .conclude = script}};
+                                     at_once("script", -2, script)};
 
 }  // namespace
 

@@ -65,7 +65,7 @@ std::unique_ptr<Job> Service::take_job() {
 void Service::give_back(std::unique_ptr<Job> job) noexcept {
   const bool is_large = job->arguments.capacity() > kKeptArguments;
   if (is_large || free_jobs_.size() >= kKeptJobs) return;
-  job->reset();
+  job->task.end();
   free_jobs_.push_back(std::move(job));
 }
 

@@ -97,8 +97,6 @@ class Session {
   /// By the clock of KeyValues: the beginning of the connection, and its last request.
   [[nodiscard]] std::uint64_t began_ms() const noexcept { return began_ms_; }
   [[nodiscard]] std::uint64_t asked_ms() const noexcept { return asked_ms_; }
-  /// Begins the command of a job, up to its first order.
-  static void begin(Job& job, Reply& reply);
   /// Goes on with a job whose call has ended. Returns false if it has ordered a further one.
   bool conclude(Job& job, Reply& reply);
 
@@ -111,7 +109,7 @@ class Session {
   bool start_next();
   bool start_each_key();
   bool start_job(const Command& command, std::span<const std::string_view> arguments);
-  void conclude_at_once();
+  void run_at_once();
   void finish_request();
   [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
   [[nodiscard]] bool has_time() { return !service_.is_due() || wait_for_poll(); }

@@ -212,7 +212,7 @@ constexpr std::array kStringCommands{Command{"get", 2, Shape::one_key, false, ge
                                              .arity = -3,
                                              .shape = Shape::each_key,
                                              .changes = true,
-                                             .conclude = conclude_tally,
+                                             .run = reply_tally,
                                              .part = &kMsetPart,
                                              .words_of_part = 2}};
 

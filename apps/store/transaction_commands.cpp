@@ -18,25 +18,24 @@ namespace {
 using Shape = Command::Shape;
 using WithinMulti = Command::WithinMulti;
 
-bool multi(Job& job, Reply& reply) {
+Task multi(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
-  if (transaction.open && !transaction.refused)
-    return reply.error("ERR MULTI calls can not be nested");
+  if (transaction.open && !transaction.refused) co_return "ERR MULTI calls can not be nested";
   transaction.open = true;
   transaction.broken = transaction.refused = false;
-  return reply.ok();
+  co_return reply.ok();
 }
 
-bool discard(Job& job, Reply& reply) {
-  if (!job.session->in_multi()) return reply.error("ERR DISCARD without MULTI");
+Task discard(Job& job, Reply& reply) {
+  if (!job.session->in_multi()) co_return "ERR DISCARD without MULTI";
   job.session->take_transaction();
-  return reply.ok();
+  co_return reply.ok();
 }
 
 /// UNWATCH in a transaction does nothing: EXEC has ended the watch before.
-bool unwatch(Job& job, Reply& reply) {
+Task unwatch(Job& job, Reply& reply) {
   job.session->take_transaction();
-  return reply.ok();
+  co_return reply.ok();
 }
 
 // --- WATCH ---------------------------------------------------------------------------------------
@@ -95,24 +94,14 @@ Task exec(Job& job, Reply& reply) {
 
 constexpr Command kWatchPart = silent_part(-2, false, watch_part);
 
-constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
-                          WithinMulti within_multi) {
-  return {.name = name,
-          .arity = 1,
-          .shape = Shape::at_once,
-          .changes = false,
-          .conclude = conclude,
-          .within_multi = within_multi};
-}
-
-constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::acts),
-                                          at_once("discard", discard, WithinMulti::acts),
-                                          at_once("unwatch", unwatch, WithinMulti::waits),
+constexpr std::array kTransactionCommands{at_once("multi", 1, multi, WithinMulti::acts),
+                                          at_once("discard", 1, discard, WithinMulti::acts),
+                                          at_once("unwatch", 1, unwatch, WithinMulti::waits),
                                           Command{.name = "watch",
                                                   .arity = -2,
                                                   .shape = Shape::each_key,
                                                   .changes = false,
-                                                  .conclude = conclude_tally,
+                                                  .run = reply_tally,
                                                   .within_multi = WithinMulti::acts,
                                                   .part = &kWatchPart},
                                           Command{.name = "exec",
