@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "store/command_table.hpp"
 #include "store/element_scan.hpp"
 #include "store/session.hpp"
-#include "store/string_value.hpp"
 
 /// Commands on all keys of the store. A member that has failed is passed over.
 namespace dunlin::app::resp {
@@ -15,14 +17,12 @@ namespace {
 
 using Shape = Command::Shape;
 
-const char* begin_count(Job& job) {
-  job.order.kind = Order::Kind::count;
-  return nullptr;
+Task dbsize(Job& job, Reply& reply) {
+  const Call& call = co_await job.count();
+  co_return reply.integer(static_cast<std::int64_t>(call.keys()));
 }
 
-bool conclude_dbsize(Job& job, Reply& reply) {
-  return reply.integer(static_cast<std::int64_t>(job.call->keys()));
-}
+// --- SCAN ----------------------------------------------------------------------------------------
 
 struct ScanWords {
   std::string_view pattern = "*";
@@ -49,17 +49,6 @@ const char* parse_scan(const Job& job, ScanWords& words) {
   return nullptr;
 }
 
-const char* begin_scan(Job& job) {
-  ScanWords words;
-  if (const char* const wrong = parse_scan(job, words)) return wrong;
-  std::uint64_t cursor = 0;
-  if (!parse_cursor(job.arguments[1], cursor)) return "ERR invalid cursor";
-  job.order.kind = Order::Kind::scan;
-  job.order.cursor = cursor;
-  job.order.with_values = words.type.has_value();
-  return nullptr;
-}
-
 /// How many keys the last step has found.
 std::size_t entries_of(const Call& call) noexcept {
   return call.ending() == Ending::lost ? 0 : call.entries();
@@ -72,117 +61,111 @@ bool is_asked_for(const ScanWords& words, const Call& call, std::size_t i) noexc
 
 /// A scan takes as many steps as find COUNT keys, and not more than the limits: MATCH may leave out
 /// many keys, and a member that is empty, or has failed, takes a step without any.
-bool may_go_on(Job& job, const ScanWords& words, std::size_t entries) noexcept {
-  if (entries == 0) return ++job.empty_steps < kMaxEmptyScanSteps;
-  const auto wanted = static_cast<std::uint64_t>(words.count) / kKeysOfAScanStep + 1;
-  return ++job.step < std::clamp<std::uint64_t>(wanted, kLeastScanSteps, kMaxScanSteps);
-}
+class ScanSteps {
+ public:
+  explicit ScanSteps(std::int64_t count) noexcept
+      : most_(std::clamp<std::uint64_t>(static_cast<std::uint64_t>(count) / kKeysOfAScanStep + 1,
+                                        kLeastScanSteps, kMaxScanSteps)) {}
+  /// Whether another step may follow one that has found so many keys.
+  [[nodiscard]] bool may_follow(std::size_t entries) noexcept {
+    return entries == 0 ? ++empty_ < kMaxEmptyScanSteps : ++full_ < most_;
+  }
 
-bool conclude_scan(Job& job, Reply& reply) {
+ private:
+  std::uint64_t most_;
+  std::uint64_t full_ = 0;
+  std::uint64_t empty_ = 0;
+};
+
+Task scan(Job& job, Reply& reply) {
   ScanWords words;
-  static_cast<void>(parse_scan(job, words));  // begin_scan has looked
-  const Call& call = *job.call;
-  Reply keys(job.scratch, reply.protocol());
-  for (std::size_t i = 0; i < entries_of(call); ++i) {
-    if (!is_asked_for(words, call, i)) continue;
-    keys.bulk(call.entry_key(i));
-    ++job.number;
-  }
-  if (call.cursor() != 0 && job.number < words.count && may_go_on(job, words, entries_of(call))) {
-    job.order.cursor = call.cursor();
-    return false;
-  }
-  reply.array(2);
-  reply.bulk(fmt::format("{}", call.cursor()));
-  reply.array(static_cast<std::size_t>(job.number));
-  return reply.raw(job.scratch);
+  if (const char* const wrong = parse_scan(job, words)) co_return wrong;
+  std::uint64_t cursor = 0;
+  if (!parse_cursor(job.arguments[1], cursor)) co_return "ERR invalid cursor";
+  std::string text;
+  Reply keys(text, reply.protocol());
+  std::int64_t count = 0;
+  ScanSteps steps(words.count);
+  std::size_t entries = 0;
+  do {
+    const Call& call = co_await job.scan(cursor, words.type.has_value());
+    entries = entries_of(call);
+    for (std::size_t i = 0; i < entries; ++i) {
+      if (!is_asked_for(words, call, i)) continue;
+      keys.bulk(call.entry_key(i));
+      ++count;
+    }
+    cursor = call.cursor();
+  } while (cursor != 0 && count < words.count && steps.may_follow(entries));
+  co_return reply_scan(fmt::format("{}", cursor), static_cast<std::size_t>(count), text, reply);
 }
 
 // --- KEYS, RANDOMKEY -----------------------------------------------------------------------------
 
-const char* begin_first_scan(Job& job) {
-  job.order.kind = Order::Kind::scan;
-  job.order.cursor = 0;
-  return nullptr;
-}
-
-/// Orders the next step of a scan; returns false if there is none.
-bool order_next_scan(Job& job) noexcept {
-  job.order.cursor = job.call->cursor();
-  return job.order.cursor != 0;
-}
-
-const char* begin_keys(Job& job) {
-  if (job.arguments[1].size() > kMaxPatternBytes) return kPatternTooLong;
-  return begin_first_scan(job);
-}
-
-bool conclude_keys(Job& job, Reply& reply) {
-  const Call& call = *job.call;
-  Reply keys(job.scratch, reply.protocol());
-  for (std::size_t i = 0; i < entries_of(call); ++i) {
-    if (!matches(job.arguments[1], call.entry_key(i))) continue;
-    keys.bulk(call.entry_key(i));
-    ++job.number;
-  }
-  if (job.scratch.size() > kMaxReplyBytes)
-    return reply.error(
-        "ERR the keys would be over 8388608 bytes, which is the limit of a reply: use SCAN");
-  static_assert(kMaxReplyBytes == 8388608, "as this error says");
-  if (order_next_scan(job)) return false;
-  reply.array(static_cast<std::size_t>(job.number));
-  return reply.raw(job.scratch);
+Task keys(Job& job, Reply& reply) {
+  const std::string_view pattern = job.arguments[1];
+  if (pattern.size() > kMaxPatternBytes) co_return kPatternTooLong;
+  std::string text;
+  Reply found(text, reply.protocol());
+  std::size_t count = 0;
+  std::uint64_t cursor = 0;
+  do {
+    const Call& call = co_await job.scan(cursor);
+    for (std::size_t i = 0; i < entries_of(call); ++i) {
+      if (!matches(pattern, call.entry_key(i))) continue;
+      found.bulk(call.entry_key(i));
+      ++count;
+    }
+    static_assert(kMaxReplyBytes == 8388608, "as the error says");
+    if (text.size() > kMaxReplyBytes)
+      co_return "ERR the keys would be over 8388608 bytes, which is the limit of a reply: use SCAN";
+    cursor = call.cursor();
+  } while (cursor != 0);
+  reply.array(count);
+  co_return reply.raw(text);
 }
 
 /// Chooses one of all keys with equal probability (A. Waterman's reservoir).
-bool conclude_randomkey(Job& job, Reply& reply) {
+Task randomkey(Job& job, Reply& reply) {
   static std::minstd_rand random{std::random_device{}()};
-  const Call& call = *job.call;
-  for (std::size_t i = 0; i < entries_of(call); ++i)
-    if (std::uniform_int_distribution<std::int64_t>(0, job.number++)(random) == 0)
-      job.scratch.assign(call.entry_key(i));
-  if (order_next_scan(job)) return false;
-  if (job.number == 0) return reply.null();
-  return reply.bulk(job.scratch);
+  std::string chosen;
+  std::int64_t seen = 0;
+  std::uint64_t cursor = 0;
+  do {
+    const Call& call = co_await job.scan(cursor);
+    for (std::size_t i = 0; i < entries_of(call); ++i)
+      if (std::uniform_int_distribution<std::int64_t>(0, seen++)(random) == 0)
+        chosen.assign(call.entry_key(i));
+    cursor = call.cursor();
+  } while (cursor != 0);
+  co_return seen == 0 ? reply.null() : reply.bulk(chosen);
 }
 
 // --- FLUSHDB, FLUSHALL ---------------------------------------------------------------------------
 
-const char* begin_flush(Job& job) {
+Task flush(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   const bool has_mode =
       words.size() == 2 && (is_word(words[1], "sync") || is_word(words[1], "async"));
-  return words.size() == 1 || has_mode ? begin_first_scan(job) : kSyntaxError;
-}
-
-/// Each step finds keys, or erases one of those that were found.
-bool conclude_flush(Job& job, Reply& reply) {
-  if (job.order.kind == Order::Kind::scan) {
-    const Call& call = *job.call;
-    for (std::size_t i = 0; i < entries_of(call); ++i) job.found.emplace_back(call.entry_key(i));
-    job.order.cursor = call.cursor();
-  } else {
-    job.found.pop_back();
-  }
-  if (!job.found.empty()) {
-    job.order.kind = Order::Kind::erase;
-    job.order.key = job.found.back();
-    return false;
-  }
-  if (job.order.cursor != 0) {
-    job.order.kind = Order::Kind::scan;
-    return false;
-  }
-  return reply.ok();
+  if (words.size() > 1 && !has_mode) co_return kSyntaxError;
+  std::uint64_t cursor = 0;
+  do {
+    const Call& call = co_await job.scan(cursor);
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < entries_of(call); ++i) found.emplace_back(call.entry_key(i));
+    cursor = call.cursor();
+    for (; !found.empty(); found.pop_back()) co_await job.erase(found.back());
+  } while (cursor != 0);
+  co_return reply.ok();
 }
 
 constexpr std::array kAllKeysCommands{
-    Command{"dbsize", 1, Shape::all_keys, false, begin_count, conclude_dbsize},
-    Command{"scan", -2, Shape::all_keys, false, begin_scan, conclude_scan, true},
-    Command{"keys", 2, Shape::all_keys, false, begin_keys, conclude_keys, true},
-    Command{"randomkey", 1, Shape::all_keys, false, begin_first_scan, conclude_randomkey, true},
-    Command{"flushdb", -1, Shape::all_keys, true, begin_flush, conclude_flush, true},
-    Command{"flushall", -1, Shape::all_keys, true, begin_flush, conclude_flush, true}};
+    Command{"dbsize", 1, Shape::all_keys, false, dbsize},
+    Command{"scan", -2, Shape::all_keys, false, scan, true},
+    Command{"keys", 2, Shape::all_keys, false, keys, true},
+    Command{"randomkey", 1, Shape::all_keys, false, randomkey, true},
+    Command{"flushdb", -1, Shape::all_keys, true, flush, true},
+    Command{"flushall", -1, Shape::all_keys, true, flush, true}};
 
 }  // namespace
 

@@ -20,37 +20,37 @@ std::string describe(const Session& session) {
       session.id(), session.address, session.name, (now_ms - session.began_ms()) / 1'000,
       (now_ms - session.asked_ms()) / 1'000, session.in_multi() ? "x" : "N",
       session.in_multi() ? static_cast<int>(session.queued()) : -1, session.output_capacity(),
-      static_cast<int>(session.protocol));
+      static_cast<int>(session.protocol()));
 }
 
-bool id(Job& job, Reply& reply) {
-  return reply.integer(static_cast<std::int64_t>(job.session->id()));
+Task id(Job& job, Reply& reply) {
+  co_return reply.integer(static_cast<std::int64_t>(job.session->id()));
 }
 
-bool info(Job& job, Reply& reply) { return reply.verbatim(describe(*job.session)); }
+Task info(Job& job, Reply& reply) { co_return reply.verbatim(describe(*job.session)); }
 
-bool list(Job& job, Reply& reply) {
+Task list(Job& job, Reply& reply) {
   std::string all;
   for (const auto& [number, session] : job.session->service().sessions()) {
     all += describe(*session);
     if (all.size() <= kMaxReplyBytes) continue;
-    return reply.error("ERR the list would be over 8388608 bytes, which is the limit of a reply");
+    co_return "ERR the list would be over 8388608 bytes, which is the limit of a reply";
   }
   static_assert(kMaxReplyBytes == 8388608, "as this error says");
-  return reply.verbatim(all);
+  co_return reply.verbatim(all);
 }
 
-bool set_name(Job& job, Reply& reply) {
-  if (!is_client_name(job.arguments[2])) return reply.error(kBadName);
+Task set_name(Job& job, Reply& reply) {
+  if (!is_client_name(job.arguments[2])) co_return kBadName;
   job.session->name = std::string(job.arguments[2]);
-  return reply.ok();
+  co_return reply.ok();
 }
 
-bool get_name(Job& job, Reply& reply) {
-  return job.session->name.empty() ? reply.null() : reply.bulk(job.session->name);
+Task get_name(Job& job, Reply& reply) {
+  co_return job.session->name.empty() ? reply.null() : reply.bulk(job.session->name);
 }
 
-bool accept(Job&, Reply& reply) { return reply.ok(); }
+Task accept(Job&, Reply& reply) { co_return reply.ok(); }
 
 constexpr std::array kSubcommands{
     Subcommand{"id", 2, id, ": the number of this connection"},
@@ -62,13 +62,9 @@ constexpr std::array kSubcommands{
     Subcommand{"no-evict", 3, accept, "ON|OFF: is taken, and changes nothing"},
     Subcommand{"no-touch", 3, accept, "ON|OFF: is taken, and changes nothing"}};
 
-bool client(Job& job, Reply& reply) { return conclude_subcommand(kSubcommands, job, reply); }
+Task client(Job& job, Reply& reply) { return run_subcommand(kSubcommands, job, reply); }
 
-constexpr std::array kClientCommands{Command{.name = "client",
-                                             .arity = -2,
-                                             .shape = Command::Shape::at_once,
-                                             .changes = false,
-                                             .conclude = client}};
+constexpr std::array kClientCommands{at_once("client", -2, client)};
 
 }  // namespace
 

@@ -33,7 +33,7 @@ std::vector<SlotRange> deal_slots(const KeyValues& values) {
 
 const KeyValues& values_of(const Job& job) { return job.session->service().values(); }
 
-bool slots(Job& job, Reply& reply) {
+Task slots(Job& job, Reply& reply) {
   const std::vector<SlotRange> ranges = deal_slots(values_of(job));
   reply.array(ranges.size());
   for (const SlotRange& range : ranges) {
@@ -46,10 +46,10 @@ bool slots(Job& job, Reply& reply) {
     reply.bulk(range.server.id);
     reply.map(0);  // further names of the host
   }
-  return true;
+  co_return Replied{};
 }
 
-bool shards(Job& job, Reply& reply) {
+Task shards(Job& job, Reply& reply) {
   const std::vector<SlotRange> ranges = deal_slots(values_of(job));
   reply.array(ranges.size());
   for (const SlotRange& range : ranges) {
@@ -75,10 +75,10 @@ bool shards(Job& job, Reply& reply) {
     reply.bulk("replication-offset");
     reply.integer(0);
   }
-  return true;
+  co_return Replied{};
 }
 
-bool nodes(Job& job, Reply& reply) {
+Task nodes(Job& job, Reply& reply) {
   const KeyValues& values = values_of(job);
   std::string all;
   // There is no bus between the servers, so its port is 0.
@@ -87,15 +87,15 @@ bool nodes(Job& job, Reply& reply) {
                        range.server.host, range.server.port,
                        range.server.rank == values.self() ? "myself," : "", range.server.rank + 1,
                        range.first, range.last);
-  return reply.verbatim(all);
+  co_return reply.verbatim(all);
 }
 
-bool info(Job& job, Reply& reply) {
+Task info(Job& job, Reply& reply) {
   const KeyValues& values = values_of(job);
   const StorePlacement placement = values.placement();
   const std::size_t servers = values.servers().size();
   const bool all_there = placement.slots != 0 && placement.lost == 0;
-  return reply.verbatim(
+  co_return reply.verbatim(
       fmt::format("cluster_state:{}\r\n"
                   "cluster_slots_assigned:{}\r\n"
                   "cluster_slots_ok:{}\r\n"
@@ -111,9 +111,9 @@ bool info(Job& job, Reply& reply) {
                   placement.version, values.self() + 1));
 }
 
-bool my_id(Job& job, Reply& reply) { return reply.bulk(job.session->service().run_id()); }
+Task my_id(Job& job, Reply& reply) { co_return reply.bulk(job.session->service().run_id()); }
 
-bool key_slot(Job& job, Reply& reply) { return reply.integer(redis_slot_of(job.arguments[2])); }
+Task key_slot(Job& job, Reply& reply) { co_return reply.integer(redis_slot_of(job.arguments[2])); }
 
 constexpr std::array kClusterSubcommands{
     Subcommand{"slots", 2, slots, ": the slots of Redis, and the server of each range"},
@@ -123,20 +123,10 @@ constexpr std::array kClusterSubcommands{
     Subcommand{"myid", 2, my_id, ": the id of this server"},
     Subcommand{"keyslot", 3, key_slot, "<key>: the key's slot of Redis"}};
 
-bool cluster(Job& job, Reply& reply) {
-  return conclude_subcommand(kClusterSubcommands, job, reply);
-}
+Task cluster(Job& job, Reply& reply) { return run_subcommand(kClusterSubcommands, job, reply); }
 
 /// Clients that read from replicas send these. There are none, and all servers have all keys.
-bool accept(Job&, Reply& reply) { return reply.ok(); }
-
-constexpr Command at_once(std::string_view name, int arity, bool (*conclude)(Job&, Reply&)) {
-  return {.name = name,
-          .arity = arity,
-          .shape = Command::Shape::at_once,
-          .changes = false,
-          .conclude = conclude};
-}
+Task accept(Job&, Reply& reply) { co_return reply.ok(); }
 
 constexpr std::array kClusterCommands{at_once("cluster", -2, cluster),
                                       at_once("readonly", 1, accept),

@@ -133,25 +133,11 @@ bool arity_fits(const Command& command, std::size_t words) noexcept {
   return command.shape != Command::Shape::each_key || (words - 1) % command.words_of_part == 0;
 }
 
-const char* begin_read(Job& job) noexcept {
-  job.order.kind = Order::Kind::get;
-  return nullptr;
-}
-
-const char* begin_update(Job& job, Order::Decide decide) noexcept {
-  job.order_update(decide);
-  return nullptr;
-}
-
-bool conclude_ok(Job&, Reply& reply) { return reply.ok(); }
-
-bool conclude_number(Job& job, Reply& reply) { return reply.integer(job.number); }
-
-bool conclude_tally(Job& job, Reply& reply) {
+Task reply_tally(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  return tally.error == nullptr && tally.ending == Ending::ok
-             ? reply.ok()
-             : reply.error(tally.error != nullptr ? tally.error : describe(tally.ending));
+  if (tally.error != nullptr) co_return tally.error;
+  if (tally.ending != Ending::ok) co_return describe(tally.ending);
+  co_return reply.ok();
 }
 
 bool is_word(std::string_view text, std::string_view wanted) noexcept {

@@ -12,19 +12,18 @@
 
 namespace dunlin::app::resp {
 
-/// How a command works. A command with one key, or none, has `begin` and `conclude`.
+/// A command of Redis, and how it shares its connection with others.
 ///
 ///  RSP-C1  The replies of a connection come in the order of its requests.
 ///  RSP-C2  Of two commands of a connection on one key of which one is a change, the second begins
 ///          after the first has taken effect.
 struct Command {
   enum class Shape : std::uint8_t {
-    at_once,       // needs no store: `conclude` alone
-    one_key,       // `begin` fills in the order; arguments[first_key] is the key
-    several_keys,  // the same with the keys of a transaction; begins when nothing else of the
-                   // connection is under way
+    at_once,       // awaits no call; runs when nothing else of the connection is under way
+    one_key,       // awaits calls on the key that is arguments[first_key]
+    several_keys,  // awaits transactions; begins when nothing else of the connection is under way
     all_keys,      // the same with keys that the request does not name
-    each_key       // `part` is done for each key, and `conclude` makes one reply of all of them
+    each_key       // `part` runs for each key, and `run` makes one reply of all of them
   };
   /// Between MULTI and EXEC.
   enum class WithinMulti : std::uint8_t { waits, acts, is_refused };
@@ -33,11 +32,10 @@ struct Command {
   int arity;  // counts the name, too, as in Redis; negative: at least so many
   Shape shape;
   bool changes;
-  /// Fills in the order; or returns the error, if the arguments are wrong.
-  const char* (*begin)(Job& job) = nullptr;
-  /// Writes the reply; or fills in the order of a further step, and returns false.
-  bool (*conclude)(Job& job, Reply& reply) = nullptr;
-  bool several_steps = false;
+  /// The command, written from top to bottom (job.hpp). For each_key it runs when all parts have
+  /// ended; null: there is nothing to add to their replies.
+  Task (*run)(Job& job, Reply& reply) = nullptr;
+  bool several_steps = false;  // it awaits one call after another
   bool open_to_strangers = false;
   WithinMulti within_multi = WithinMulti::waits;
   // Where the keys of one_key and several_keys are.
@@ -70,26 +68,29 @@ struct Command {
 [[nodiscard]] std::vector<std::string_view> keys_of(const Command& command,
                                                     std::span<const std::string_view> arguments);
 
-// Steps that several commands have in common.
-/// The order is to read the key.
-const char* begin_read(Job& job) noexcept;
-/// The order is to change the key as `decide` says.
-const char* begin_update(Job& job, Order::Decide decide) noexcept;
-bool conclude_ok(Job& job, Reply& reply);
-/// Replies job.number.
-bool conclude_number(Job& job, Reply& reply);
 /// Replies the first error that the parts of the command have had, or OK.
-bool conclude_tally(Job& job, Reply& reply);
+Task reply_tally(Job& job, Reply& reply);
 
+[[nodiscard]] constexpr Command at_once(
+    std::string_view name, int arity, Task (*run)(Job&, Reply&),
+    Command::WithinMulti within_multi = Command::WithinMulti::waits,
+    bool open_to_strangers = false) noexcept {
+  return {.name = name,
+          .arity = arity,
+          .shape = Command::Shape::at_once,
+          .changes = false,
+          .run = run,
+          .open_to_strangers = open_to_strangers,
+          .within_multi = within_multi};
+}
 /// A part of a command of the shape each_key that adds to the session's tally.
-[[nodiscard]] constexpr Command silent_part(int arity, bool changes, const char* (*begin)(Job&),
-                                            bool (*conclude)(Job&, Reply&)) noexcept {
+[[nodiscard]] constexpr Command silent_part(int arity, bool changes,
+                                            Task (*run)(Job&, Reply&)) noexcept {
   return {.name = "",
           .arity = arity,
           .shape = Command::Shape::one_key,
           .changes = changes,
-          .begin = begin,
-          .conclude = conclude,
+          .run = run,
           .is_silent_part = true};
 }
 
@@ -126,16 +127,6 @@ static_assert(kMaxPatternBytes == 512, "as kPatternTooLong says");
 /// The error of a call that did not end well.
 [[nodiscard]] const char* describe(Ending ending) noexcept;
 
-// Values with a type begin with a mark; all others are strings.
-inline constexpr std::size_t kMarkBytes = 8;
-inline constexpr std::string_view kHashMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62h", kMarkBytes};
-inline constexpr std::string_view kSortedSetMark{"\x9e\xd0\x4c\x1a\x00\xf7\x62z", kMarkBytes};
-[[nodiscard]] inline bool has_mark(std::string_view value) noexcept {
-  return value.starts_with(kHashMark.substr(0, kMarkBytes - 1));
-}
-
-inline constexpr const char* kWrongType =
-    "WRONGTYPE Operation against a key holding the wrong kind of value";
 inline constexpr const char* kNotAnInteger = "ERR value is not an integer or out of range";
 inline constexpr const char* kSyntaxError = "ERR syntax error";
 inline constexpr const char* kTooLong =

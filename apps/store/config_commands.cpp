@@ -64,7 +64,7 @@ constexpr std::array<std::string_view, 6> kOtherPolicies{"allkeys-lfu",     "all
 }
 
 /// CONFIG SET name value ...; nothing changes unless all of it is right.
-bool set_config(Job& job, Reply& reply) {
+Task set_config(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   KeyValues& values = job.session->service().values();
   const MemoryLimit now = values.memory_limit();
@@ -73,38 +73,38 @@ bool set_config(Job& job, Reply& reply) {
     return reply.error(fmt::format("ERR CONFIG SET failed (possibly related to argument '{}') - {}",
                                    name.substr(0, 64), why));
   };
-  if (words.size() % 2 != 0)
-    return reply.error("ERR wrong number of arguments for 'config|set' command");
+  if (words.size() % 2 != 0) co_return "ERR wrong number of arguments for 'config|set' command";
   for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
     const std::string_view value = words[i + 1];
     if (is_word(words[i], kMaxMemory)) {
       std::uint64_t number = 0;
-      if (!parse_bytes(value, number)) return fail(words[i], "argument must be a memory value");
+      if (!parse_bytes(value, number)) co_return fail(words[i], "argument must be a memory value");
       bytes = number;
     } else if (is_word(words[i], kPolicy)) {
       if (is_word(value, policy_of(now))) continue;
       const bool is_other = std::ranges::any_of(
           kOtherPolicies, [&](std::string_view other) { return is_word(value, other); });
       if (is_other)
-        return fail(words[i], fmt::format("dunlin store has no policy '{}': start all members with "
-                                          "--eviction lru (allkeys-lru) or none (noeviction)",
-                                          value.substr(0, 64)));
+        co_return fail(words[i],
+                       fmt::format("dunlin store has no policy '{}': start all members with "
+                                   "--eviction lru (allkeys-lru) or none (noeviction)",
+                                   value.substr(0, 64)));
       if (!is_word(value, "allkeys-lru") && !is_word(value, "noeviction"))
-        return fail(words[i], "argument must be one of noeviction, allkeys-lru");
-      return fail(words[i], "it is chosen with dunlin store serve --eviction, at all members");
+        co_return fail(words[i], "argument must be one of noeviction, allkeys-lru");
+      co_return fail(words[i], "it is chosen with dunlin store serve --eviction, at all members");
     } else {
-      return fail(words[i], "the options of dunlin store serve are its configuration");
+      co_return fail(words[i], "the options of dunlin store serve are its configuration");
     }
   }
   if (bytes) values.limit_memory(*bytes);
-  return reply.ok();
+  co_return reply.ok();
 }
 
-bool get_config(Job& job, Reply& reply) {
+Task get_config(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   std::size_t pattern_bytes = 0;
   for (std::size_t i = 2; i < words.size(); ++i) pattern_bytes += words[i].size();
-  if (pattern_bytes > kMaxPatternBytes) return reply.error(kPatternTooLong);
+  if (pattern_bytes > kMaxPatternBytes) co_return kPatternTooLong;
   const MemoryLimit limit = job.session->service().values().memory_limit();
   const std::string bytes = fmt::format("{}", limit.bytes);
   std::vector<Setting> settings(kSettings.begin(), kSettings.end());
@@ -121,12 +121,12 @@ bool get_config(Job& job, Reply& reply) {
     reply.bulk(setting.name);
     reply.bulk(setting.value);
   }
-  return true;
+  co_return Replied{};
 }
 
-bool reset_statistics(Job& job, Reply& reply) {
+Task reset_statistics(Job& job, Reply& reply) {
   job.session->service().reset_counters();
-  return reply.ok();
+  co_return reply.ok();
 }
 
 constexpr std::array kSubcommands{
@@ -134,13 +134,9 @@ constexpr std::array kSubcommands{
     Subcommand{"set", -4, set_config, "<name> <value> ...: maxmemory can be set"},
     Subcommand{"resetstat", 2, reset_statistics, ": the counts of INFO's Stats begin at zero"}};
 
-bool config(Job& job, Reply& reply) { return conclude_subcommand(kSubcommands, job, reply); }
+Task config(Job& job, Reply& reply) { return run_subcommand(kSubcommands, job, reply); }
 
-constexpr std::array kConfigCommands{Command{.name = "config",
-                                             .arity = -2,
-                                             .shape = Command::Shape::at_once,
-                                             .changes = false,
-                                             .conclude = config}};
+constexpr std::array kConfigCommands{at_once("config", -2, config)};
 
 }  // namespace
 

@@ -26,11 +26,14 @@ inline constexpr const char* kBadName =
 struct Subcommand {
   std::string_view word;
   int arity;  // counts both words, too; negative: at least so many
-  bool (*conclude)(Job& job, Reply& reply);
+  Task (*run)(Job& job, Reply& reply);
   std::string_view help;  // its arguments, and what it does
 };
 
-/// Carries out one of them, or HELP.
-bool conclude_subcommand(std::span<const Subcommand> all, Job& job, Reply& reply);
+/// Null if there is none of this word.
+[[nodiscard]] const Subcommand* find_subcommand(std::span<const Subcommand> all,
+                                                std::string_view word) noexcept;
+/// Runs the one that the job's second word names, or HELP.
+[[nodiscard]] Task run_subcommand(std::span<const Subcommand> all, Job& job, Reply& reply);
 
 }  // namespace dunlin::app::resp

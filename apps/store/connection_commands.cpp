@@ -14,26 +14,25 @@ namespace {
 using Shape = Command::Shape;
 using WithinMulti = Command::WithinMulti;
 
-bool ping(Job& job, Reply& reply) {
-  if (job.arguments.size() > 2)
-    return reply.error("ERR wrong number of arguments for 'ping' command");
-  if (job.arguments.size() == 2) return reply.bulk(job.arguments[1]);
-  return reply.simple("PONG");
+Task ping(Job& job, Reply& reply) {
+  if (job.arguments.size() > 2) co_return "ERR wrong number of arguments for 'ping' command";
+  if (job.arguments.size() == 2) co_return reply.bulk(job.arguments[1]);
+  co_return reply.simple("PONG");
 }
 
-bool echo(Job& job, Reply& reply) { return reply.bulk(job.arguments[1]); }
+Task echo(Job& job, Reply& reply) { co_return reply.bulk(job.arguments[1]); }
 
-bool quit(Job& job, Reply& reply) {
+Task quit(Job& job, Reply& reply) {
   reply.ok();
   job.session->close_after_reply();
-  return true;
+  co_return Replied{};
 }
 
-bool select_database(Job& job, Reply& reply) {
+Task select_database(Job& job, Reply& reply) {
   std::int64_t number = 0;
-  if (!parse_integer(job.arguments[1], number)) return reply.error("ERR invalid DB index");
-  if (number != 0) return reply.error("ERR DB index is out of range");
-  return reply.ok();
+  if (!parse_integer(job.arguments[1], number)) co_return "ERR invalid DB index";
+  if (number != 0) co_return "ERR DB index is out of range";
+  co_return reply.ok();
 }
 
 // --- AUTH, HELLO ---------------------------------------------------------------------------------
@@ -50,7 +49,7 @@ bool log_in(Session& session, std::string_view user, std::string_view password, 
   return false;
 }
 
-bool auth(Job& job, Reply& reply) {
+Task auth(Job& job, Reply& reply) {
   Session& session = *job.session;
   const bool with_user = job.arguments.size() == 3;
   if (job.arguments.size() > 3) {
@@ -63,38 +62,36 @@ bool auth(Job& job, Reply& reply) {
                     reply)) {
     reply.ok();
   }
-  return true;
+  co_return Replied{};
 }
 
 /// HELLO [version [AUTH user password] [SETNAME name]]; nothing changes unless all of it is right.
-bool hello(Job& job, Reply& reply) {
+Task hello(Job& job, Reply& reply) {
   Session& session = *job.session;
   const auto& words = job.arguments;
-  std::int64_t version = static_cast<std::int64_t>(session.protocol);
+  std::int64_t version = static_cast<std::int64_t>(session.protocol());
   if (words.size() > 1 && !parse_integer(words[1], version))
-    return reply.error("ERR Protocol version is not an integer or out of range");
-  if (version != 2 && version != 3) return reply.error("NOPROTO unsupported protocol version");
+    co_return "ERR Protocol version is not an integer or out of range";
+  if (version != 2 && version != 3) co_return "NOPROTO unsupported protocol version";
   std::string_view name = session.name;
   for (std::size_t i = 2; i < words.size();) {
     if (is_word(words[i], "auth") && i + 2 < words.size()) {
-      if (!log_in(session, words[i + 1], words[i + 2], reply)) return true;
+      if (!log_in(session, words[i + 1], words[i + 2], reply)) co_return Replied{};
       i += 3;
     } else if (is_word(words[i], "setname") && i + 1 < words.size()) {
       name = words[i + 1];
       i += 2;
     } else {
-      return reply.error("ERR Syntax error in HELLO option '" + std::string(words[i]) + "'");
+      co_return reply.error("ERR Syntax error in HELLO option '" + std::string(words[i]) + "'");
     }
   }
   if (!session.authenticated())
-    return reply.error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
-        "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
-        "RESP protocol version at the same time");
-  if (!is_client_name(name)) return reply.error(kBadName);
+    co_return "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
+        "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and "
+        "select the RESP protocol version at the same time";
+  if (!is_client_name(name)) co_return kBadName;
   session.name = std::string(name);
-  session.protocol = static_cast<Protocol>(version);
-  reply.use(session.protocol);
+  reply.use(static_cast<Protocol>(version));
   reply.map(7);
   reply.bulk("server");
   reply.bulk("redis");  // clients look for it
@@ -109,43 +106,30 @@ bool hello(Job& job, Reply& reply) {
   reply.bulk("role");
   reply.bulk("master");
   reply.bulk("modules");
-  return reply.array(0);
+  co_return reply.array(0);
 }
 
 // --- RESET, TIME ---------------------------------------------------------------------------------
 
-bool reset(Job& job, Reply& reply) {
+Task reset(Job& job, Reply& reply) {
   job.session->reset();
-  reply.use(job.session->protocol);
-  return reply.simple("RESET");
+  co_return reply.simple("RESET");
 }
 
-bool time(Job& job, Reply& reply) {
+Task time(Job& job, Reply& reply) {
   const std::uint64_t now_ms = job.session->service().values().unix_ms();
   reply.array(2);
   reply.bulk(fmt::format("{}", now_ms / 1'000));
-  return reply.bulk(fmt::format("{}", now_ms % 1'000 * 1'000));
+  co_return reply.bulk(fmt::format("{}", now_ms % 1'000 * 1'000));
 }
 
-constexpr Command harmless(std::string_view name, int arity, bool (*conclude)(Job&, Reply&)) {
+constexpr Command harmless(std::string_view name, int arity, Task (*run)(Job&, Reply&)) {
   return {.name = name,
           .arity = arity,
           .shape = Shape::at_once,
           .changes = false,
-          .conclude = conclude,
+          .run = run,
           .is_harmless = true};
-}
-
-constexpr Command at_once(std::string_view name, int arity, bool (*conclude)(Job&, Reply&),
-                          WithinMulti within_multi = WithinMulti::waits,
-                          bool open_to_strangers = false) {
-  return {.name = name,
-          .arity = arity,
-          .shape = Shape::at_once,
-          .changes = false,
-          .conclude = conclude,
-          .open_to_strangers = open_to_strangers,
-          .within_multi = within_multi};
 }
 
 constexpr std::array kConnectionCommands{harmless("ping", -1, ping),

@@ -20,21 +20,14 @@ std::int64_t ttl_ms(const Call& call) noexcept {
   return static_cast<std::int64_t>((call.ttl_ns() + kNsPerMs - 1) / kNsPerMs);
 }
 
-bool conclude_pttl(Job& job, Reply& reply) { return reply.integer(ttl_ms(*job.call)); }
+Task pttl(Job& job, Reply& reply) { co_return reply.integer(ttl_ms(co_await job.get())); }
 
-bool conclude_ttl(Job& job, Reply& reply) {
-  const std::int64_t ms = ttl_ms(*job.call);
-  return reply.integer(ms < 0 ? ms : (ms + 500) / 1000);
+Task ttl(Job& job, Reply& reply) {
+  const std::int64_t ms = ttl_ms(co_await job.get());
+  co_return reply.integer(ms < 0 ? ms : (ms + 500) / 1000);
 }
 
-// The steps of EXPIRE and PERSIST: 0, which reads, and this one.
-constexpr std::uint32_t kSets = 1;
-
-/// The last step of EXPIRE and PERSIST.
-void set_ttl(Job& job) noexcept {
-  job.step = kSets;
-  job.order.kind = job.order.ttl_ns == 0 ? Order::Kind::erase : Order::Kind::expire;
-}
+// --- EXPIRE, PERSIST -----------------------------------------------------------------------------
 
 struct ExpireOptions {
   bool nx = false;
@@ -68,81 +61,64 @@ const char* parse_expire_options(const Job& job, ExpireOptions& options) noexcep
   return nullptr;
 }
 
-const char* begin_expire_in(Job& job, const char* unit, const char* invalid) {
+Task expire_in(Job& job, Reply& reply, const char* unit, const char* invalid) {
   ExpireOptions options;
-  if (const char* const wrong = parse_expire_options(job, options)) return wrong;
+  if (const char* const wrong = parse_expire_options(job, options)) co_return wrong;
   std::int64_t number = 0;
-  if (!parse_integer(job.arguments[2], number)) return kNotAnInteger;
-  if (!parse_time(job.arguments[2], *find_time_unit(unit), *job.session, job.order.ttl_ns))
-    return invalid;
+  if (!parse_integer(job.arguments[2], number)) co_return kNotAnInteger;
+  std::uint64_t ttl_ns = 0;
+  if (!parse_time(job.arguments[2], *find_time_unit(unit), *job.session, ttl_ns)) co_return invalid;
   if (options.any()) {
-    job.order.kind = Order::Kind::get;
-  } else {
-    set_ttl(job);
+    const Call& now = co_await job.get();
+    if (!now.found() || !options.hold(now.ttl_ns(), ttl_ns)) co_return reply.integer(0);
   }
-  return nullptr;
+  const Call& call = co_await job.set_ttl(ttl_ns);
+  co_return reply.integer(call.found() ? 1 : 0);
 }
 
-const char* begin_expire(Job& job) {
-  return begin_expire_in(job, "ex", "ERR invalid expire time in 'expire' command");
+Task expire(Job& job, Reply& reply) {
+  return expire_in(job, reply, "ex", "ERR invalid expire time in 'expire' command");
 }
-const char* begin_pexpire(Job& job) {
-  return begin_expire_in(job, "px", "ERR invalid expire time in 'pexpire' command");
+Task pexpire(Job& job, Reply& reply) {
+  return expire_in(job, reply, "px", "ERR invalid expire time in 'pexpire' command");
 }
-const char* begin_expireat(Job& job) {
-  return begin_expire_in(job, "exat", "ERR invalid expire time in 'expireat' command");
+Task expireat(Job& job, Reply& reply) {
+  return expire_in(job, reply, "exat", "ERR invalid expire time in 'expireat' command");
 }
-const char* begin_pexpireat(Job& job) {
-  return begin_expire_in(job, "pxat", "ERR invalid expire time in 'pexpireat' command");
-}
-
-bool conclude_expire(Job& job, Reply& reply) {
-  if (job.step == kSets) return reply.integer(job.call->found() ? 1 : 0);
-  const Call& call = *job.call;
-  ExpireOptions options;
-  static_cast<void>(parse_expire_options(job, options));  // the beginning has looked
-  if (!call.found() || !options.hold(call.ttl_ns(), job.order.ttl_ns)) return reply.integer(0);
-  set_ttl(job);
-  return false;
+Task pexpireat(Job& job, Reply& reply) {
+  return expire_in(job, reply, "pxat", "ERR invalid expire time in 'pexpireat' command");
 }
 
-bool conclude_persist(Job& job, Reply& reply) {
-  const Call& call = *job.call;
-  if (job.step == kSets || !call.found() || call.ttl_ns() == kForeverNs)
-    return reply.integer(job.step == kSets && call.found() ? 1 : 0);
-  job.order.ttl_ns = kForeverNs;
-  set_ttl(job);
-  return false;
+Task persist(Job& job, Reply& reply) {
+  const Call& now = co_await job.get();
+  if (!now.found() || now.ttl_ns() == kForeverNs) co_return reply.integer(0);
+  const Call& call = co_await job.set_ttl(kForeverNs);
+  co_return reply.integer(call.found() ? 1 : 0);
 }
 
 // --- EXPIRETIME, PEXPIRETIME ---------------------------------------------------------------------
 
-void reply_moment(Job& job, Reply& reply, std::int64_t ms_per_unit) {
-  const std::int64_t ms = ttl_ms(*job.call);
-  const std::uint64_t then_ns = job.session->service().values().unix_ns() + job.call->ttl_ns();
-  reply.integer(ms < 0 ? ms : static_cast<std::int64_t>(then_ns / kNsPerMs) / ms_per_unit);
+Task expiretime_in(Job& job, Reply& reply, std::int64_t ms_per_unit) {
+  const Call& call = co_await job.get();
+  const std::int64_t ms = ttl_ms(call);
+  const std::uint64_t then_ns = job.session->service().values().unix_ns() + call.ttl_ns();
+  co_return reply.integer(ms < 0 ? ms
+                                 : static_cast<std::int64_t>(then_ns / kNsPerMs) / ms_per_unit);
 }
 
-bool conclude_expiretime(Job& job, Reply& reply) {
-  reply_moment(job, reply, 1'000);
-  return true;
-}
-
-bool conclude_pexpiretime(Job& job, Reply& reply) {
-  reply_moment(job, reply, 1);
-  return true;
-}
+Task expiretime(Job& job, Reply& reply) { return expiretime_in(job, reply, 1'000); }
+Task pexpiretime(Job& job, Reply& reply) { return expiretime_in(job, reply, 1); }
 
 constexpr std::array kExpiryCommands{
-    Command{"ttl", 2, Shape::one_key, false, begin_read, conclude_ttl},
-    Command{"pttl", 2, Shape::one_key, false, begin_read, conclude_pttl},
-    Command{"expiretime", 2, Shape::one_key, false, begin_read, conclude_expiretime},
-    Command{"pexpiretime", 2, Shape::one_key, false, begin_read, conclude_pexpiretime},
-    Command{"expire", -3, Shape::one_key, true, begin_expire, conclude_expire, true},
-    Command{"pexpire", -3, Shape::one_key, true, begin_pexpire, conclude_expire, true},
-    Command{"expireat", -3, Shape::one_key, true, begin_expireat, conclude_expire, true},
-    Command{"pexpireat", -3, Shape::one_key, true, begin_pexpireat, conclude_expire, true},
-    Command{"persist", 2, Shape::one_key, true, begin_read, conclude_persist, true}};
+    Command{"ttl", 2, Shape::one_key, false, ttl},
+    Command{"pttl", 2, Shape::one_key, false, pttl},
+    Command{"expiretime", 2, Shape::one_key, false, expiretime},
+    Command{"pexpiretime", 2, Shape::one_key, false, pexpiretime},
+    Command{"expire", -3, Shape::one_key, true, expire, true},
+    Command{"pexpire", -3, Shape::one_key, true, pexpire, true},
+    Command{"expireat", -3, Shape::one_key, true, expireat, true},
+    Command{"pexpireat", -3, Shape::one_key, true, pexpireat, true},
+    Command{"persist", 2, Shape::one_key, true, persist, true}};
 
 }  // namespace
 

@@ -1,12 +1,12 @@
 #include <array>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "store/command_table.hpp"
 #include "store/element_scan.hpp"
 #include "store/hash_fields.hpp"
 #include "store/session.hpp"
-#include "store/typed_value.hpp"
 
 /// Commands that read hashes, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -19,19 +19,19 @@ constexpr const char* kReplyTooLarge =
     "fields";
 static_assert(kMaxReplyBytes == 8388608, "as kReplyTooLarge says");
 
-bool write_value(std::optional<std::string_view> value, Reply& reply) {
+Replied write_value(std::optional<std::string_view> value, Reply& reply) {
   return value ? reply.bulk(*value) : reply.null();
 }
 
-bool conclude_hget(Job& job, Reply& reply) {
-  if (const auto hash = value_of(*job.call, kHashMark, reply))
-    write_value(HashFields::find(*hash, job.arguments[2]), reply);
-  return true;
+Task hget(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
+  co_return write_value(HashFields::find(*hash, job.arguments[2]), reply);
 }
 
-bool conclude_hmget(Job& job, Reply& reply) {
-  const auto hash = value_of(*job.call, kHashMark, reply);
-  if (!hash) return true;
+Task hmget(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedFields wanted(names, 1);
   HashFields fields(*hash);
@@ -45,76 +45,69 @@ bool conclude_hmget(Job& job, Reply& reply) {
     values.push_back(wanted.find(name)->value);
     bytes += values.back().value_or("").size();
   }
-  if (bytes > kMaxReplyBytes) return reply.error(kReplyTooLarge);
+  if (bytes > kMaxReplyBytes) co_return kReplyTooLarge;
   reply.array(values.size());
   for (const auto& value : values) write_value(value, reply);
-  return true;
+  co_return Replied{};
 }
 
-bool conclude_hgetall(Job& job, Reply& reply) {
-  const auto hash = value_of(*job.call, kHashMark, reply);
-  if (!hash) return true;
+Task hgetall(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
   reply.map(HashFields::count(*hash));
   HashFields fields(*hash);
   while (const auto field = fields.next()) {
     reply.bulk(field->name);
     reply.bulk(field->value);
   }
-  return true;
+  co_return Replied{};
 }
 
-bool conclude_hlen(Job& job, Reply& reply) {
-  if (const auto hash = value_of(*job.call, kHashMark, reply))
-    reply.integer(static_cast<std::int64_t>(HashFields::count(*hash)));
-  return true;
+Task hlen(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
+  co_return reply.integer(static_cast<std::int64_t>(HashFields::count(*hash)));
 }
 
-bool conclude_hexists(Job& job, Reply& reply) {
-  if (const auto hash = value_of(*job.call, kHashMark, reply))
-    reply.integer(HashFields::find(*hash, job.arguments[2]) ? 1 : 0);
-  return true;
+Task hexists(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
+  co_return reply.integer(HashFields::find(*hash, job.arguments[2]) ? 1 : 0);
 }
 
-bool conclude_hstrlen(Job& job, Reply& reply) {
-  if (const auto hash = value_of(*job.call, kHashMark, reply))
-    reply.integer(static_cast<std::int64_t>(
-        HashFields::find(*hash, job.arguments[2]).value_or(std::string_view()).size()));
-  return true;
+Task hstrlen(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
+  const std::string_view value = HashFields::find(*hash, job.arguments[2]).value_or("");
+  co_return reply.integer(static_cast<std::int64_t>(value.size()));
 }
 
-bool conclude_hkeys(Job& job, Reply& reply) {
-  const auto hash = value_of(*job.call, kHashMark, reply);
-  if (!hash) return true;
+Task hkeys(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
   while (const auto field = fields.next()) reply.bulk(field->name);
-  return true;
+  co_return Replied{};
 }
 
-bool conclude_hvals(Job& job, Reply& reply) {
-  const auto hash = value_of(*job.call, kHashMark, reply);
-  if (!hash) return true;
+Task hvals(Job& job, Reply& reply) {
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
   reply.array(HashFields::count(*hash));
   HashFields fields(*hash);
   while (const auto field = fields.next()) reply.bulk(field->value);
-  return true;
-}
-
-// --- HSCAN ---------------------------------------------------------------------------------------
-
-const char* begin_hscan(Job& job) {
-  ElementScan words;
-  if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return begin_read(job);
+  co_return Replied{};
 }
 
 /// Returns all fields at once, as Redis does with a small hash.
-bool conclude_hscan(Job& job, Reply& reply) {
-  const auto hash = value_of(*job.call, kHashMark, reply);
-  if (!hash) return true;
+Task hscan(Job& job, Reply& reply) {
   ElementScan words;
-  static_cast<void>(parse_element_scan(job, words));  // the beginning has looked
-  Reply elements(job.scratch, reply.protocol());
+  if (const char* const wrong = parse_element_scan(job, words)) co_return wrong;
+  const auto hash = co_await job.read(kHashMark);
+  if (!hash) co_return kWrongType;
+  std::string text;
+  Reply elements(text, reply.protocol());
   std::size_t count = 0;
   HashFields fields(*hash);
   while (const auto field = fields.next()) {
@@ -125,22 +118,18 @@ bool conclude_hscan(Job& job, Reply& reply) {
     elements.bulk(field->value);
     ++count;
   }
-  reply.array(2);
-  reply.bulk("0");
-  reply.array(count);
-  return reply.raw(job.scratch);
+  co_return reply_scan("0", count, text, reply);
 }
 
-constexpr std::array kHashCommands{
-    Command{"hget", 3, Shape::one_key, false, begin_read, conclude_hget},
-    Command{"hmget", -3, Shape::one_key, false, begin_read, conclude_hmget},
-    Command{"hgetall", 2, Shape::one_key, false, begin_read, conclude_hgetall},
-    Command{"hkeys", 2, Shape::one_key, false, begin_read, conclude_hkeys},
-    Command{"hvals", 2, Shape::one_key, false, begin_read, conclude_hvals},
-    Command{"hlen", 2, Shape::one_key, false, begin_read, conclude_hlen},
-    Command{"hexists", 3, Shape::one_key, false, begin_read, conclude_hexists},
-    Command{"hstrlen", 3, Shape::one_key, false, begin_read, conclude_hstrlen},
-    Command{"hscan", -3, Shape::one_key, false, begin_hscan, conclude_hscan}};
+constexpr std::array kHashCommands{Command{"hget", 3, Shape::one_key, false, hget},
+                                   Command{"hmget", -3, Shape::one_key, false, hmget},
+                                   Command{"hgetall", 2, Shape::one_key, false, hgetall},
+                                   Command{"hkeys", 2, Shape::one_key, false, hkeys},
+                                   Command{"hvals", 2, Shape::one_key, false, hvals},
+                                   Command{"hlen", 2, Shape::one_key, false, hlen},
+                                   Command{"hexists", 3, Shape::one_key, false, hexists},
+                                   Command{"hstrlen", 3, Shape::one_key, false, hstrlen},
+                                   Command{"hscan", -3, Shape::one_key, false, hscan}};
 
 }  // namespace
 

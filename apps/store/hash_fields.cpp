@@ -7,8 +7,6 @@
 namespace dunlin::app::resp {
 namespace {
 
-constexpr std::size_t kLengthsBytes = 8;
-
 std::uint32_t length_at(std::string_view text) noexcept {
   std::uint32_t length = 0;
   for (std::size_t i = 4; i-- > 0;) length = length << 8 | static_cast<unsigned char>(text[i]);

@@ -19,6 +19,7 @@ class HashFields {
     std::string_view name;
     std::string_view value;
   };
+  static constexpr std::size_t kLengthsBytes = 8;  // of a field, beside its name and its value
 
   /// `value` has the mark of a hash, or is empty.
   explicit HashFields(std::string_view value) noexcept;

@@ -54,25 +54,23 @@ void describe_command(const Command& command, Reply& reply) {
   for (int i = 0; i < 4; ++i) reply.array(0);
 }
 
-bool list_commands(Job&, Reply& reply) {
+Replied describe_all(Reply& reply) {
   reply.array(all_commands().size());
   for (const Command* const command : all_commands()) describe_command(*command, reply);
-  return true;
+  return {};
 }
 
-bool count_commands(Job&, Reply& reply) {
-  reply.integer(static_cast<std::int64_t>(all_commands().size()));
-  return true;
+Task list_commands(Job&, Reply& reply) { co_return describe_all(reply); }
+
+Task count_commands(Job&, Reply& reply) {
+  co_return reply.integer(static_cast<std::int64_t>(all_commands().size()));
 }
 
-bool command_docs(Job&, Reply& reply) {
-  reply.map(0);
-  return true;
-}
+Task command_docs(Job&, Reply& reply) { co_return reply.map(0); }
 
-bool command_info(Job& job, Reply& reply) {
+Task command_info(Job& job, Reply& reply) {
   const auto& words = job.arguments;
-  if (words.size() == 2) return list_commands(job, reply);
+  if (words.size() == 2) co_return describe_all(reply);
   reply.array(words.size() - 2);
   for (std::size_t i = 2; i < words.size(); ++i) {
     if (const Command* const command = find_command(words[i])) {
@@ -81,7 +79,7 @@ bool command_info(Job& job, Reply& reply) {
       reply.null_array();
     }
   }
-  return true;
+  co_return Replied{};
 }
 
 constexpr std::array kCommandSubcommands{
@@ -89,9 +87,9 @@ constexpr std::array kCommandSubcommands{
     Subcommand{"info", -2, command_info, "[<command> ...]: their arities, and where keys are"},
     Subcommand{"docs", -2, command_docs, "[<command> ...]: nothing"}};
 
-bool command(Job& job, Reply& reply) {
+Task command(Job& job, Reply& reply) {
   return job.arguments.size() == 1 ? list_commands(job, reply)
-                                   : conclude_subcommand(kCommandSubcommands, job, reply);
+                                   : run_subcommand(kCommandSubcommands, job, reply);
 }
 
 // --- INFO ----------------------------------------------------------------------------------------
@@ -213,7 +211,7 @@ bool is_asked_for(const Job& job, const Section& section) {
   return false;
 }
 
-bool info(Job& job, Reply& reply) {
+Task info(Job& job, Reply& reply) {
   Service& service = job.session->service();
   const Told store = service.values().figures();
   std::string all;
@@ -224,16 +222,7 @@ bool info(Job& job, Reply& reply) {
     for (const auto& [name, value] : section.figures(service, store))
       all += fmt::format("{}:{}\r\n", name, value);
   }
-  reply.verbatim(all);
-  return true;
-}
-
-constexpr Command at_once(std::string_view name, int arity, bool (*conclude)(Job&, Reply&)) {
-  return {.name = name,
-          .arity = arity,
-          .shape = Shape::at_once,
-          .changes = false,
-          .conclude = conclude};
+  co_return reply.verbatim(all);
 }
 
 constexpr std::array kInfoCommands{at_once("command", -1, command), at_once("info", -1, info)};

@@ -1,9 +1,9 @@
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "store/command_table.hpp"
 #include "store/session.hpp"
-#include "store/string_value.hpp"
 
 /// Commands on keys, whatever their type.
 namespace dunlin::app::resp {
@@ -13,24 +13,27 @@ using Shape = Command::Shape;
 
 // --- DEL, EXISTS ---------------------------------------------------------------------------------
 
-const char* begin_erase(Job& job) {
-  job.order.kind = Order::Kind::erase;
-  return nullptr;
+Task erase_part(Job& job, Reply&) {
+  const Call& former = co_await job.erase();
+  job.session->tally.number += former.found() ? 1 : 0;
+  co_return Replied{};
 }
 
-bool count_if_found(Job& job, Reply&) {
-  job.session->tally.number += job.call->found() ? 1 : 0;
-  return true;
+Task exists_part(Job& job, Reply&) {
+  const Call& call = co_await job.get();
+  job.session->tally.number += call.found() ? 1 : 0;
+  co_return Replied{};
 }
 
-bool conclude_count(Job& job, Reply& reply) {
+Task reply_count(Job& job, Reply& reply) {
   const Session::Tally& tally = job.session->tally;
-  if (tally.ending != Ending::ok) return conclude_tally(job, reply);
-  return reply.integer(tally.number);
+  if (tally.ending != Ending::ok) co_return describe(tally.ending);
+  co_return reply.integer(tally.number);
 }
 
-bool conclude_type(Job& job, Reply& reply) {
-  return reply.simple(job.call->found() ? type_of(job.call->value()) : "none");
+Task type(Job& job, Reply& reply) {
+  const Call& call = co_await job.get();
+  co_return reply.simple(call.found() ? type_of(call.value()) : "none");
 }
 
 // --- OBJECT, MEMORY ------------------------------------------------------------------------------
@@ -46,22 +49,17 @@ std::string_view encoding_of(std::string_view value) noexcept {
   return value.size() <= kEmbeddedBytes ? "embstr" : "raw";
 }
 
-const char* begin_object(Job& job) {
-  job.order.kind = Order::Kind::get;
-  const std::string_view word = job.arguments[1];
-  if (is_word(word, "encoding") || is_word(word, "refcount")) return nullptr;
-  return "ERR unknown subcommand of OBJECT: ENCODING and REFCOUNT are possible";
+Task object(Job& job, Reply& reply) {
+  const bool asks_encoding = is_word(job.arguments[1], "encoding");
+  if (!asks_encoding && !is_word(job.arguments[1], "refcount"))
+    co_return "ERR unknown subcommand of OBJECT: ENCODING and REFCOUNT are possible";
+  const Call& call = co_await job.get();
+  if (!call.found()) co_return reply.null();
+  if (asks_encoding) co_return reply.bulk(encoding_of(call.value()));
+  co_return reply.integer(1);
 }
 
-bool conclude_object(Job& job, Reply& reply) {
-  if (!job.call->found()) return reply.null();
-  if (is_word(job.arguments[1], "encoding")) return reply.bulk(encoding_of(job.call->value()));
-  return reply.integer(1);
-}
-
-const char* begin_memory(Job& job) {
-  job.order.kind = Order::Kind::get;
-  const auto& words = job.arguments;
+const char* parse_memory(std::span<const std::string_view> words) {
   if (!is_word(words[1], "usage")) return "ERR unknown subcommand of MEMORY: USAGE is possible";
   std::int64_t samples = 0;
   if (words.size() == 3) return nullptr;
@@ -70,43 +68,43 @@ const char* begin_memory(Job& job) {
   return samples < 0 ? kSyntaxError : nullptr;
 }
 
-bool conclude_memory(Job& job, Reply& reply) {
-  const std::size_t bytes = kEntryBytes + job.order.key.size() + job.call->value().size();
-  return job.call->found() ? reply.integer(static_cast<std::int64_t>(bytes)) : reply.null();
+Task memory(Job& job, Reply& reply) {
+  if (const char* const wrong = parse_memory(job.arguments)) co_return wrong;
+  const Call& call = co_await job.get();
+  if (!call.found()) co_return reply.null();
+  const std::size_t bytes = kEntryBytes + job.arguments[2].size() + call.value().size();
+  co_return reply.integer(static_cast<std::int64_t>(bytes));
 }
 
-constexpr Command kErasePart = silent_part(-2, true, begin_erase, count_if_found);
-constexpr Command kExistsPart = silent_part(-2, false, begin_read, count_if_found);
+constexpr Command kErasePart = silent_part(-2, true, erase_part);
+constexpr Command kExistsPart = silent_part(-2, false, exists_part);
 
 constexpr Command of_each_key(std::string_view name, const Command& part) {
   return {.name = name,
           .arity = -2,
           .shape = Shape::each_key,
           .changes = part.changes,
-          .conclude = conclude_count,
+          .run = reply_count,
           .part = &part};
 }
 
-constexpr std::array kKeyCommands{
-    of_each_key("del", kErasePart),
-    of_each_key("unlink", kErasePart),
-    of_each_key("exists", kExistsPart),
-    of_each_key("touch", kExistsPart),
-    Command{"type", 2, Shape::one_key, false, begin_read, conclude_type},
-    Command{.name = "object",
-            .arity = 3,
-            .shape = Shape::one_key,
-            .changes = false,
-            .begin = begin_object,
-            .conclude = conclude_object,
-            .first_key = 2},
-    Command{.name = "memory",
-            .arity = -3,
-            .shape = Shape::one_key,
-            .changes = false,
-            .begin = begin_memory,
-            .conclude = conclude_memory,
-            .first_key = 2}};
+constexpr std::array kKeyCommands{of_each_key("del", kErasePart),
+                                  of_each_key("unlink", kErasePart),
+                                  of_each_key("exists", kExistsPart),
+                                  of_each_key("touch", kExistsPart),
+                                  Command{"type", 2, Shape::one_key, false, type},
+                                  Command{.name = "object",
+                                          .arity = 3,
+                                          .shape = Shape::one_key,
+                                          .changes = false,
+                                          .run = object,
+                                          .first_key = 2},
+                                  Command{.name = "memory",
+                                          .arity = -3,
+                                          .shape = Shape::one_key,
+                                          .changes = false,
+                                          .run = memory,
+                                          .first_key = 2}};
 
 }  // namespace
 

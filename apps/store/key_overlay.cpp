@@ -225,39 +225,27 @@ const char* KeyOverlay::run(const Command& command, Session& session,
 void KeyOverlay::run_whole(const Command& command, Session& session,
                            std::span<const std::string_view> words, Reply& reply,
                            const std::string& replies) {
-  OverlayCall call(*this);
-  Job job;
-  job.command = &command;
-  job.session = &session;
-  job.call = &call;
-  job.outer = this;
-  job.arguments.assign(words.begin(), words.end());
-  if (command.shape == Command::Shape::at_once) {
-    command.conclude(job, reply);
-    return;
-  }
-  if (command.shape != Command::Shape::each_key) return run_job(job, call, reply);
+  if (command.shape != Command::Shape::each_key) return run_job(command, session, words, reply);
   session.tally = {};
   if (command.is_array) reply.array(words.size() - 1);
   for (std::size_t i = 1; i < words.size(); i += command.words_of_part) {
-    Job part;
-    part.command = command.part;
-    part.session = &session;
-    part.call = &call;
-    const auto its_words = words.subspan(i - 1, 1 + command.words_of_part);
-    part.arguments.assign(its_words.begin(), its_words.end());
-    run_job(part, call, reply);
+    run_job(*command.part, session, words.subspan(i - 1, 1 + command.words_of_part), reply);
     if (exhausted(replies) != nullptr) return;
   }
-  if (command.conclude != nullptr) command.conclude(job, reply);
+  if (command.run != nullptr) run_job(command, session, words, reply);
 }
 
-void KeyOverlay::run_job(Job& job, OverlayCall& call, Reply& reply) {
-  if (job.command->shape == Command::Shape::one_key)
-    job.order.key = job.arguments[job.command->first_key];
-  job.error = job.command->begin(job);
-  if (job.error == nullptr) call.start(job.order);
-  while (!job.session->conclude(job, reply)) call.start(job.order);
+void KeyOverlay::run_job(const Command& command, Session& session,
+                         std::span<const std::string_view> words, Reply& reply) {
+  OverlayCall call(*this);
+  Job job;
+  job.begin(command, session, words);
+  job.call = &call;
+  job.outer = this;
+  if (command.shape == Command::Shape::one_key) job.order.key = words[command.first_key];
+  job.task = command.run(job, reply);
+  if (!job.task.done()) call.start(job.order);
+  while (!session.conclude(job, reply)) call.start(job.order);
 }
 
 }  // namespace dunlin::app::resp

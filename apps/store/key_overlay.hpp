@@ -16,11 +16,11 @@ namespace dunlin::app::resp {
 /// The keys of a transaction while its commands run: they read and change the keys here, and nobody
 /// else sees that before the commit.
 ///
-///     bool decide(void* context, std::span<TransactionKey> keys) {
-///       job.overlay = std::make_shared<KeyOverlay>(keys);
-///       job.error = job.overlay->run(command, session, words, protocol, replies);  // for each
-///       return job.error == nullptr && job.overlay->settle();  // fills in the changes
-///     }
+///     co_await job.transact(keys, [&] {
+///       overlay.emplace(keys);
+///       job.error = overlay->run(command, session, words, protocol, replies);  // for each
+///       return job.error == nullptr && overlay->settle();  // fills in the changes
+///     });
 ///
 /// It stays until the next decision, or the call's end: it has the values that are put. All that
 /// runs within it, scripts included, has kMaxScriptNs of processor time together.
@@ -53,7 +53,8 @@ class KeyOverlay {
 
   void run_whole(const Command& command, Session& session, std::span<const std::string_view> words,
                  Reply& reply, const std::string& replies);
-  void run_job(Job& job, OverlayCall& call, Reply& reply);
+  void run_job(const Command& command, Session& session, std::span<const std::string_view> words,
+               Reply& reply);
   [[nodiscard]] const char* exhausted(const std::string& replies) noexcept;
   [[nodiscard]] bool is_late() noexcept;
   void put(Entry& entry, std::string_view value, std::uint64_t ttl_ns);

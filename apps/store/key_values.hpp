@@ -31,6 +31,12 @@ struct Change {
   std::uint64_t ttl_ns = kKeepTtl;
 };
 
+[[nodiscard]] constexpr Change put(std::string_view value,
+                                   std::uint64_t ttl_ns = kKeepTtl) noexcept {
+  return {.action = Change::Action::put, .value = value, .ttl_ns = ttl_ns};
+}
+inline constexpr Change kErase{.action = Change::Action::erase};
+
 /// A key of a transaction: as it is, and what becomes of it.
 struct TransactionKey {
   std::string_view key;
@@ -54,8 +60,7 @@ struct Order {
     count,     // counts all keys
     scan,      // finds some keys behind the cursor
     transact,  // does what `decide_keys` says, with no other change of the keys in between
-    settle,    // waits until no key is left to be moved to another member
-    nothing    // ends at once
+    settle     // waits until no key is left to be moved to another member
   };
   using Decide = Change (*)(void* context, std::optional<std::string_view> current);
   /// Fills in the changes of the keys; returns false if none of them is to happen.

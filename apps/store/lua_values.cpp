@@ -41,11 +41,15 @@ bool append(lua_State* lua, Reply& reply, const std::string& replies, int depth)
 
 bool append_table(lua_State* lua, Reply& reply, const std::string& replies, int depth) {
   std::string text;
-  if (take_field(lua, "err", text)) return reply.error(text);
+  if (take_field(lua, "err", text)) {
+    reply.error(text);
+    return true;
+  }
   if (take_field(lua, "ok", text)) {
     for (char& c : text)
       if (c == '\r' || c == '\n') c = ' ';
-    return reply.simple(text);
+    reply.simple(text);
+    return true;
   }
   std::size_t count = 0;
   while (lua_rawgeti(lua, -1, static_cast<lua_Integer>(count) + 1) != LUA_TNIL) {
@@ -70,22 +74,26 @@ bool append(lua_State* lua, Reply& reply, const std::string& replies, int depth)
     case LUA_TSTRING: {
       std::size_t bytes = 0;
       const char* const data = lua_tolstring(lua, -1, &bytes);
-      return reply.bulk({data, bytes});
+      reply.bulk({data, bytes});
+      return true;
     }
     case LUA_TNUMBER: {
       constexpr double kMost = 9.2e18;
       const double number = lua_tonumber(lua, -1);
-      return lua_isinteger(lua, -1) != 0
-                 ? reply.integer(lua_tointeger(lua, -1))
-                 : reply.integer(
-                       number > -kMost && number < kMost ? static_cast<std::int64_t>(number) : 0);
+      const bool fits = number > -kMost && number < kMost;
+      reply.integer(lua_isinteger(lua, -1) != 0 ? lua_tointeger(lua, -1)
+                    : fits                      ? static_cast<std::int64_t>(number)
+                                                : 0);
+      return true;
     }
     case LUA_TBOOLEAN:
-      return lua_toboolean(lua, -1) != 0 ? reply.integer(1) : reply.null();
+      lua_toboolean(lua, -1) != 0 ? reply.integer(1) : reply.null();
+      return true;
     case LUA_TTABLE:
       return append_table(lua, reply, replies, depth);
     default:
-      return reply.null();
+      reply.null();
+      return true;
   }
 }
 

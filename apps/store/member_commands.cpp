@@ -43,7 +43,7 @@ void tell_member(const StorePlacement::Member& member, const std::vector<ServedA
   number(reply, "takes", member.takes ? 1 : 0);
 }
 
-bool conclude_status(Job& job, Reply& reply) {
+Task status(Job& job, Reply& reply) {
   const KeyValues& values = values_of(job);
   const StorePlacement placement = values.placement();
   const std::vector<ServedAt> servers = values.servers();
@@ -59,90 +59,51 @@ bool conclude_status(Job& job, Reply& reply) {
   reply.array(placement.members.size());
   for (const StorePlacement::Member& member : placement.members)
     tell_member(member, servers, reply);
-  return true;
+  co_return Replied{};
 }
 
 // --- DRAIN, REBALANCE ----------------------------------------------------------------------------
 
-const char* begin_drain(Job& job) {
-  job.order.kind = Order::Kind::settle;
-  return values_of(job).hold_keys(false);
-}
-
-const char* begin_rebalance(Job& job) {
-  job.order.kind = Order::Kind::settle;
-  return values_of(job).hold_keys(true);
-}
-
-/// Nothing is left to be moved: either all has gone, or the rest has nowhere to go.
-bool conclude_drain(Job& job, Reply& reply) {
-  const KeyValues& values = values_of(job);
+/// Once nothing is left to be moved, either all has gone, or the rest has nowhere to go.
+Task drain(Job& job, Reply& reply) {
+  KeyValues& values = values_of(job);
+  if (const char* const wrong = values.hold_keys(false)) co_return wrong;
+  co_await job.settle();
   const StorePlacement placement = values.placement();
   const auto own =
       std::ranges::find(placement.members, values.self(), &StorePlacement::Member::rank);
-  if (own == placement.members.end()) return reply.ok();
+  if (own == placement.members.end()) co_return reply.ok();
   const std::uint32_t left = own->owned + own->copies + own->partial;
   if (own->weight != 0)
-    return reply.error("ERR this member keeps its share: DUNLIN REBALANCE has come meanwhile");
-  if (left == 0) return reply.ok();
-  return reply.error(
+    co_return "ERR this member keeps its share: DUNLIN REBALANCE has come meanwhile";
+  if (left == 0) co_return reply.ok();
+  co_return reply.error(
       fmt::format("ERR {} slots are still here, because no other member has room for them: let one "
                   "more join; or take the share back by DUNLIN REBALANCE",
                   left));
 }
 
-// --- the command ---------------------------------------------------------------------------------
-
-struct MemberCommand {
-  std::string_view word;
-  const char* (*begin)(Job& job);
-  bool (*conclude)(Job& job, Reply& reply);
-  std::string_view help;
-};
-
-const char* begin_nothing(Job& job) {
-  job.order.kind = Order::Kind::nothing;
-  return nullptr;
+Task rebalance(Job& job, Reply& reply) {
+  if (const char* const wrong = values_of(job).hold_keys(true)) co_return wrong;
+  co_await job.settle();
+  co_return reply.ok();
 }
 
-bool conclude_help(Job& job, Reply& reply);
+constexpr std::array kSubcommands{
+    Subcommand{"status", 2, status, ": which members hold which share"},
+    Subcommand{"drain", 2, drain,
+               ": hands all keys of this member to others, and replies when they are there"},
+    Subcommand{"rebalance", 2, rebalance,
+               ": gives this member its share, and replies when no key moves any more"},
+    Subcommand{"help", 2, nullptr, ": these lines"}};  // run_subcommand() does it
 
-constexpr std::array kMemberCommands{
-    MemberCommand{"status", begin_nothing, conclude_status, ": which members hold which share"},
-    MemberCommand{"drain", begin_drain, conclude_drain,
-                  ": hands all keys of this member to others, and replies when they are there"},
-    MemberCommand{"rebalance", begin_rebalance, conclude_ok,
-                  ": gives this member its share, and replies when no key moves any more"},
-    MemberCommand{"help", begin_nothing, conclude_help, ": these lines"}};
-
-bool conclude_help(Job&, Reply& reply) {
-  reply.array(kMemberCommands.size() + 1);
-  reply.simple("DUNLIN <subcommand>. Subcommands are:");
-  for (const MemberCommand& one : kMemberCommands) {
-    std::string word(one.word);
-    for (char& c : word) c = static_cast<char>(c - 'a' + 'A');
-    reply.simple(fmt::format("{} {}", word, one.help));
-  }
-  return true;
+Task dunlin(Job& job, Reply& reply) {
+  if (find_subcommand(kSubcommands, job.arguments[1]) == nullptr)
+    return refuse(job, reply, "ERR unknown subcommand. Try DUNLIN HELP.");
+  return run_subcommand(kSubcommands, job, reply);
 }
 
-/// Null if there is none of the job's word.
-const MemberCommand* find(const Job& job) noexcept {
-  const auto found = std::ranges::find_if(kMemberCommands, [&](const MemberCommand& one) {
-    return is_word(job.arguments[1], one.word);
-  });
-  return found == kMemberCommands.end() ? nullptr : &*found;
-}
-
-const char* begin(Job& job) {
-  const MemberCommand* const one = find(job);
-  return one == nullptr ? "ERR unknown subcommand. Try DUNLIN HELP." : one->begin(job);
-}
-
-bool conclude(Job& job, Reply& reply) { return find(job)->conclude(job, reply); }
-
-constexpr std::array kCommands{
-    Command{"dunlin", 2, Command::Shape::all_keys, false, begin, conclude}};
+constexpr std::array kCommands{Command{"dunlin", 2, Command::Shape::all_keys, false, dunlin}};
 
 }  // namespace
 

@@ -7,7 +7,6 @@
 #include "store/command_table.hpp"
 #include "store/real_number.hpp"
 #include "store/session.hpp"
-#include "store/string_value.hpp"
 
 /// Commands that change a string by its former value.
 namespace dunlin::app::resp {
@@ -17,117 +16,94 @@ using Shape = Command::Shape;
 
 // --- INCR, DECR, INCRBY, DECRBY ------------------------------------------------------------------
 
-Change decide_increment(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
-  std::int64_t before = 0;
+Task increment(Job& job, Reply& reply, std::int64_t by) {
   std::int64_t after = 0;
-  if (current && !parse_integer(*current, before)) return job.fail(kNotAnInteger);
-  if (__builtin_add_overflow(before, job.number, &after))
-    return job.fail("ERR increment or decrement would overflow");
   std::array<char, 24> digits;
-  const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), after);
-  static_cast<void>(failure);  // 20 characters are enough for any number
-  job.scratch.assign(digits.data(), static_cast<std::size_t>(end - digits.data()));
-  return {.action = Change::Action::put, .value = job.scratch};
+  co_await job.update(kStringMark, [&](std::optional<std::string_view> current) {
+    std::int64_t before = 0;
+    if (current && !parse_integer(*current, before)) return job.fail(kNotAnInteger);
+    if (__builtin_add_overflow(before, by, &after))
+      return job.fail("ERR increment or decrement would overflow");
+    const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), after);
+    static_cast<void>(failure);  // 20 characters are enough for any number
+    return put({digits.data(), static_cast<std::size_t>(end - digits.data())});
+  });
+  co_return reply.integer(after);
 }
 
-const char* begin_increment(Job& job, std::int64_t by) {
-  job.number = by;
-  return begin_update(job, decide_increment);
-}
+Task incr(Job& job, Reply& reply) { return increment(job, reply, 1); }
+Task decr(Job& job, Reply& reply) { return increment(job, reply, -1); }
 
-const char* begin_incr(Job& job) { return begin_increment(job, 1); }
-const char* begin_decr(Job& job) { return begin_increment(job, -1); }
-
-const char* begin_incrby(Job& job) {
+Task incrby(Job& job, Reply& reply) {
   std::int64_t by = 0;
-  return parse_integer(job.arguments[2], by) ? begin_increment(job, by) : kNotAnInteger;
+  if (!parse_integer(job.arguments[2], by)) return refuse(job, reply, kNotAnInteger);
+  return increment(job, reply, by);
 }
 
-const char* begin_decrby(Job& job) {
+Task decrby(Job& job, Reply& reply) {
   std::int64_t by = 0;
-  if (!parse_integer(job.arguments[2], by)) return kNotAnInteger;
-  if (by == std::numeric_limits<std::int64_t>::min()) return "ERR decrement would overflow";
-  return begin_increment(job, -by);
+  if (!parse_integer(job.arguments[2], by)) return refuse(job, reply, kNotAnInteger);
+  if (by == std::numeric_limits<std::int64_t>::min())
+    return refuse(job, reply, "ERR decrement would overflow");
+  return increment(job, reply, -by);
 }
 
-bool conclude_increment(Job& job, Reply& reply) {
-  std::int64_t after = 0;
-  static_cast<void>(parse_integer(job.scratch, after));  // decide_increment has written it
-  return reply.integer(after);
-}
-
-// --- INCRBYFLOAT ---------------------------------------------------------------------------------
-
-Change decide_increment_real(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
-  long double before = 0;
+Task incrbyfloat(Job& job, Reply& reply) {
   long double by = 0;
-  static_cast<void>(parse_real(job.arguments[2], by));  // begin_incrbyfloat has looked
-  if (current && !parse_real(*current, before)) return job.fail(kNotAFloat);
-  if (!std::isfinite(before + by)) return job.fail("ERR increment would produce NaN or Infinity");
-  job.scratch = real_text(before + by);
-  return {.action = Change::Action::put, .value = job.scratch};
+  if (!parse_real(job.arguments[2], by)) co_return kNotAFloat;
+  std::string after;
+  co_await job.update(kStringMark, [&](std::optional<std::string_view> current) {
+    long double before = 0;
+    if (current && !parse_real(*current, before)) return job.fail(kNotAFloat);
+    if (!std::isfinite(before + by)) return job.fail("ERR increment would produce NaN or Infinity");
+    after = real_text(before + by);
+    return put(after);
+  });
+  co_return reply.bulk(after);
 }
-
-const char* begin_incrbyfloat(Job& job) {
-  long double by = 0;
-  if (!parse_real(job.arguments[2], by)) return kNotAFloat;
-  return begin_update(job, decide_increment_real);
-}
-
-bool conclude_incrbyfloat(Job& job, Reply& reply) { return reply.bulk(job.scratch); }
 
 // --- APPEND, SETRANGE ----------------------------------------------------------------------------
 
-Change decide_append(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
+Task append(Job& job, Reply& reply) {
   const std::string_view more = job.arguments[2];
-  if (current.value_or("").size() + more.size() > kMaxArgumentBytes) return job.fail(kTooLong);
-  job.scratch.assign(current.value_or(""));
-  job.scratch += more;
-  if (has_mark(job.scratch)) return job.fail(kMarked);
-  return {.action = Change::Action::put, .value = job.scratch};
+  std::string after;
+  co_await job.update(kStringMark, [&](std::optional<std::string_view> current) {
+    const std::string_view before = current.value_or("");
+    if (before.size() + more.size() > kMaxArgumentBytes) return job.fail(kTooLong);
+    after.reserve(before.size() + more.size());
+    after.assign(before);
+    after += more;
+    return has_mark(after) ? job.fail(kMarked) : put(after);
+  });
+  co_return reply.integer(static_cast<std::int64_t>(after.size()));
 }
 
-const char* begin_append(Job& job) { return begin_update(job, decide_append); }
-
-bool conclude_append(Job& job, Reply& reply) {
-  return reply.integer(static_cast<std::int64_t>(job.scratch.size()));
-}
-
-Change decide_setrange(void* context, std::optional<std::string_view> current) {
-  Job& job = job_of(context);
-  if (refuses(job, current)) return {};
+Task setrange(Job& job, Reply& reply) {
+  std::int64_t number = 0;
+  if (!parse_integer(job.arguments[2], number)) co_return kNotAnInteger;
+  if (number < 0) co_return "ERR offset is out of range";
+  const auto offset = static_cast<std::size_t>(number);
   const std::string_view piece = job.arguments[3];
-  job.scratch.assign(current.value_or(""));
-  if (piece.empty()) return {};
-  const auto offset = static_cast<std::size_t>(job.number);
-  if (offset > kMaxArgumentBytes || offset + piece.size() > kMaxArgumentBytes)
-    return job.fail(kTooLong);
-  job.scratch.resize(std::max(job.scratch.size(), offset + piece.size()), '\0');
-  job.scratch.replace(offset, piece.size(), piece);
-  if (has_mark(job.scratch)) return job.fail(kMarked);
-  return {.action = Change::Action::put, .value = job.scratch};
+  std::string after;
+  co_await job.update(kStringMark, [&](std::optional<std::string_view> current) -> Change {
+    after.assign(current.value_or(""));
+    if (piece.empty()) return {};
+    if (offset > kMaxArgumentBytes || offset + piece.size() > kMaxArgumentBytes)
+      return job.fail(kTooLong);
+    after.resize(std::max(after.size(), offset + piece.size()), '\0');
+    after.replace(offset, piece.size(), piece);
+    return has_mark(after) ? job.fail(kMarked) : put(after);
+  });
+  co_return reply.integer(static_cast<std::int64_t>(after.size()));
 }
 
-const char* begin_setrange(Job& job) {
-  if (!parse_integer(job.arguments[2], job.number)) return kNotAnInteger;
-  if (job.number < 0) return "ERR offset is out of range";
-  return begin_update(job, decide_setrange);
-}
-
-constexpr std::array kNumberCommands{
-    Command{"append", 3, Shape::one_key, true, begin_append, conclude_append},
-    Command{"setrange", 4, Shape::one_key, true, begin_setrange, conclude_append},
-    Command{"incr", 2, Shape::one_key, true, begin_incr, conclude_increment},
-    Command{"decr", 2, Shape::one_key, true, begin_decr, conclude_increment},
-    Command{"incrby", 3, Shape::one_key, true, begin_incrby, conclude_increment},
-    Command{"decrby", 3, Shape::one_key, true, begin_decrby, conclude_increment},
-    Command{"incrbyfloat", 3, Shape::one_key, true, begin_incrbyfloat, conclude_incrbyfloat}};
+constexpr std::array kNumberCommands{Command{"append", 3, Shape::one_key, true, append},
+                                     Command{"setrange", 4, Shape::one_key, true, setrange},
+                                     Command{"incr", 2, Shape::one_key, true, incr},
+                                     Command{"decr", 2, Shape::one_key, true, decr},
+                                     Command{"incrby", 3, Shape::one_key, true, incrby},
+                                     Command{"decrby", 3, Shape::one_key, true, decrby},
+                                     Command{"incrbyfloat", 3, Shape::one_key, true, incrbyfloat}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ std::string_view as_text(double number, std::array<char, 32>& digits) {
 
 }  // namespace
 
-bool Reply::number_line(char type, std::int64_t number) {
+Replied Reply::number_line(char type, std::int64_t number) {
   std::array<char, 24> line;
   line[0] = type;
   const auto [end, failure] = std::to_chars(line.data() + 1, line.data() + 22, number);
@@ -38,29 +38,29 @@ bool Reply::number_line(char type, std::int64_t number) {
   return append({line.data(), static_cast<std::size_t>(end - line.data()) + 2});
 }
 
-bool Reply::simple(std::string_view text) {
+Replied Reply::simple(std::string_view text) {
   out_ += '+';
   out_ += text;
   return append("\r\n");
 }
 
-bool Reply::error(std::string_view text) {
+Replied Reply::error(std::string_view text) {
   out_ += '-';
   for (const char c : text) out_ += c == '\r' || c == '\n' ? ' ' : c;
   return append("\r\n");
 }
 
-bool Reply::bulk(std::string_view bytes) {
+Replied Reply::bulk(std::string_view bytes) {
   number_line('$', static_cast<std::int64_t>(bytes.size()));
   out_ += bytes;
   return append("\r\n");
 }
 
-bool Reply::null() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"); }
+Replied Reply::null() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "$-1\r\n"); }
 
-bool Reply::null_array() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"); }
+Replied Reply::null_array() { return append(protocol_ == Protocol::resp3 ? "_\r\n" : "*-1\r\n"); }
 
-bool Reply::real(double number) {
+Replied Reply::real(double number) {
   std::array<char, 32> digits;
   const std::string_view text = as_text(number, digits);
   if (protocol_ == Protocol::resp2) return bulk(text);
@@ -69,7 +69,7 @@ bool Reply::real(double number) {
   return append("\r\n");
 }
 
-bool Reply::verbatim(std::string_view text) {
+Replied Reply::verbatim(std::string_view text) {
   if (protocol_ == Protocol::resp2) return bulk(text);
   number_line('=', static_cast<std::int64_t>(text.size()) + 4);
   out_ += "txt:";
@@ -77,7 +77,7 @@ bool Reply::verbatim(std::string_view text) {
   return append("\r\n");
 }
 
-bool Reply::map(std::size_t pairs) {
+Replied Reply::map(std::size_t pairs) {
   if (protocol_ == Protocol::resp2) return array(pairs * 2);
   return number_line('%', static_cast<std::int64_t>(pairs));
 }

@@ -9,43 +9,46 @@ namespace dunlin::app::resp {
 
 enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
 
+/// What a command returns that has written its reply.
+struct Replied {};
+
 /// Appends replies in the protocol that a client has chosen. A value without a type in RESP2 is
 /// encoded as Redis does for such clients: a map is an array of twice as many elements, a double a
 /// bulk string.
-///
-/// Each function that appends returns true, so that a command's conclude() can return its result.
 class Reply {
  public:
   Reply(std::string& out, Protocol protocol) noexcept : out_(out), protocol_(protocol) {}
 
-  bool ok() { return append("+OK\r\n"); }
+  Replied ok() { return append("+OK\r\n"); }
   /// `text` is a constant without line ends.
-  bool simple(std::string_view text);
+  Replied simple(std::string_view text);
   /// `text` begins with the error's word ("ERR", "WRONGTYPE"); line ends in it become blanks.
-  bool error(std::string_view text);
-  bool integer(std::int64_t number) { return number_line(':', number); }
-  bool bulk(std::string_view bytes);
-  bool null();
-  bool null_array();
-  bool real(double number);
+  Replied error(std::string_view text);
+  Replied integer(std::int64_t number) { return number_line(':', number); }
+  Replied bulk(std::string_view bytes);
+  Replied null();
+  Replied null_array();
+  Replied real(double number);
   /// Text for people (INFO).
-  bool verbatim(std::string_view text);
+  Replied verbatim(std::string_view text);
   // The elements, or pairs, must follow.
-  bool array(std::size_t elements) { return number_line('*', static_cast<std::int64_t>(elements)); }
-  bool map(std::size_t pairs);
+  Replied array(std::size_t elements) {
+    return number_line('*', static_cast<std::int64_t>(elements));
+  }
+  Replied map(std::size_t pairs);
 
   /// Replies that were written before.
-  bool raw(std::string_view replies) { return append(replies); }
+  Replied raw(std::string_view replies) { return append(replies); }
 
   void use(Protocol protocol) noexcept { protocol_ = protocol; }
   [[nodiscard]] Protocol protocol() const noexcept { return protocol_; }
 
  private:
-  bool append(std::string_view bytes) {
+  Replied append(std::string_view bytes) {
     out_ += bytes;
-    return true;
+    return {};
   }
-  bool number_line(char type, std::int64_t number);
+  Replied number_line(char type, std::int64_t number);
 
   std::string& out_;
   Protocol protocol_;

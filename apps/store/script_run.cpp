@@ -224,7 +224,7 @@ struct ScriptFunctions {
 namespace {
 
 /// What run() hands to the protected part of it.
-struct Task {
+struct ScriptTask {
   const std::string& text;
   std::span<const std::string_view> keys;
   std::span<const std::string_view> arguments;
@@ -233,7 +233,7 @@ struct Task {
 };
 
 int run_protected(lua_State* lua) {
-  const Task& task = *static_cast<const Task*>(lua_touserdata(lua, 1));
+  const ScriptTask& task = *static_cast<const ScriptTask*>(lua_touserdata(lua, 1));
   open_libraries(lua);
   ScriptFunctions::set(lua);
   set_list(lua, "KEYS", task.keys);
@@ -262,7 +262,8 @@ bool ScriptRun::run(const std::string& text, std::span<const std::string_view> k
   static_cast<void>(overlay_.end_cpu_ns());  // the time begins
   std::string own;
   Reply reply(own, protocol);
-  Task task{.text = text, .keys = keys, .arguments = arguments, .reply = reply, .replies = own};
+  ScriptTask task{
+      .text = text, .keys = keys, .arguments = arguments, .reply = reply, .replies = own};
   lua_pushcfunction(lua, run_protected);
   lua_pushlightuserdata(lua, &task);
   const bool well = lua_pcall(lua, 1, 0, 0) == LUA_OK;

@@ -12,7 +12,6 @@ namespace dunlin::app::resp {
 namespace {
 
 constexpr std::size_t kKeptJobs = 4096;
-constexpr std::size_t kKeptScratchBytes = 4096;
 constexpr std::size_t kKeptArguments = 64;
 
 }  // namespace
@@ -64,10 +63,9 @@ std::unique_ptr<Job> Service::take_job() {
 }
 
 void Service::give_back(std::unique_ptr<Job> job) noexcept {
-  const bool large =
-      job->scratch.capacity() > kKeptScratchBytes || job->arguments.capacity() > kKeptArguments;
-  if (large || free_jobs_.size() >= kKeptJobs) return;
-  job->reset();
+  const bool is_large = job->arguments.capacity() > kKeptArguments;
+  if (is_large || free_jobs_.size() >= kKeptJobs) return;
+  job->task.end();
   free_jobs_.push_back(std::move(job));
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "assert.hpp"
+
 namespace dunlin::app::resp {
 namespace {
 
@@ -11,70 +13,66 @@ constexpr std::size_t kKeptOutputBytes = std::size_t{1} << 14;
 
 std::string printable_word(std::string_view word) { return std::string(word.substr(0, 128)); }
 
-bool reply_mistake(Job& job, Reply& reply) {
+Task reply_mistake(Job& job, Reply& reply) {
   reply.error(job.session->mistake());
   job.session->close_after_reply();
-  return true;
+  co_return Replied{};
 }
 
 /// The request is not there any more.
-bool reply_too_long(Job& job, Reply& reply) {
+Task reply_too_long(Job& job, Reply& reply) {
   reply.error(job.session->mistake());
   if (job.session->in_multi()) job.session->transaction().broken = true;
-  return true;
+  co_return Replied{};
 }
 
-bool reply_unknown(Job& job, Reply& reply) {
+Task reply_unknown(Job& job, Reply& reply) {
   std::string text =
       "ERR unknown command '" + printable_word(job.arguments[0]) + "', with args beginning with: ";
   for (std::size_t i = 1; i < job.arguments.size() && text.size() < 256; ++i)
     text += "'" + printable_word(job.arguments[i]) + "' ";
-  return reply.error(text);
+  co_return reply.error(text);
 }
 
-bool reply_wrong_arity(Job& job, Reply& reply) {
+Task reply_wrong_arity(Job& job, Reply& reply) {
   std::string name(job.arguments[0]);
   for (char& c : name)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return reply.error("ERR wrong number of arguments for '" + name + "' command");
+  co_return reply.error("ERR wrong number of arguments for '" + name + "' command");
 }
 
-bool reply_no_password(Job&, Reply& reply) {
-  return reply.error("NOAUTH Authentication required.");
-}
+Task reply_no_password(Job&, Reply&) { co_return "NOAUTH Authentication required."; }
 
 /// A web page can make a browser send a request to a port of its own host: such requests begin so.
-bool reply_to_browser(Job& job, Reply& reply) {
-  reply.error("ERR this is a store, and no web server");
+Task reply_to_browser(Job& job, Reply&) {
   job.session->close_after_reply();
-  return true;
+  co_return "ERR this is a store, and no web server";
 }
 
-bool reply_queued(Job& job, Reply& reply) {
+Task reply_queued(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
   if (transaction.refused)
-    return reply.error("EXECABORT MULTI was refused, so this command is not carried out");
+    co_return "EXECABORT MULTI was refused, so this command is not carried out";
   if (const char* const wrong = transaction.queue(*find_command(job.arguments[0]), job.arguments))
-    return reply.error(wrong);
-  return reply.simple("QUEUED");
+    co_return wrong;
+  co_return reply.simple("QUEUED");
 }
 
-bool reply_not_in_multi(Job&, Reply& reply) {
-  return reply.error("ERR Command not allowed inside a transaction");
-}
+Task reply_not_in_multi(Job&, Reply&) { co_return "ERR Command not allowed inside a transaction"; }
 
-constexpr Command kMistake{"", -1, Command::Shape::at_once, false, nullptr, reply_mistake};
-constexpr Command kRefused{"", -1, Command::Shape::at_once, false, nullptr, reply_too_long};
-constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, nullptr, reply_unknown};
-constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, nullptr, reply_wrong_arity};
-constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, nullptr, reply_no_password};
-constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, nullptr, reply_to_browser};
-constexpr Command kQueue{"", -1, Command::Shape::at_once, false, nullptr, reply_queued};
-constexpr Command kNotInMulti{"", -1, Command::Shape::at_once, false, nullptr, reply_not_in_multi};
+constexpr Command kMistake{"", -1, Command::Shape::at_once, false, reply_mistake};
+constexpr Command kRefused{"", -1, Command::Shape::at_once, false, reply_too_long};
+constexpr Command kUnknown{"", -1, Command::Shape::at_once, false, reply_unknown};
+constexpr Command kWrongArity{"", -1, Command::Shape::at_once, false, reply_wrong_arity};
+constexpr Command kNoPassword{"", -1, Command::Shape::at_once, false, reply_no_password};
+constexpr Command kBrowser{"", -1, Command::Shape::at_once, false, reply_to_browser};
+constexpr Command kQueue{"", -1, Command::Shape::at_once, false, reply_queued};
+constexpr Command kNotInMulti{"", -1, Command::Shape::at_once, false, reply_not_in_multi};
 
-/// A scan goes on behind a member that has failed, and whose keys are gone.
-bool is_passed_over(const Job& job, Ending ending) noexcept {
-  return ending == Ending::lost && job.order.kind == Order::Kind::scan;
+/// RSP-J3.
+Ending end_of(const Job& job) noexcept {
+  const Ending ending = job.call->ending();
+  return ending == Ending::lost && job.order.kind == Order::Kind::scan ? Ending::ok : ending;
 }
 
 }  // namespace
@@ -196,12 +194,12 @@ const Command* Session::choose_command() {
   const Command* const command = find_command(parser_.arguments()[0]);
   const Command* const refusal = choose_refusal(command);
   if (refusal == &kNoPassword) return refusal;
-  const bool is_multi = is_word(parser_.arguments()[0], "multi");
-  if (refusal != nullptr && (is_multi || in_multi())) {
+  if (refusal != nullptr) {
+    if (!in_multi() && !is_word(parser_.arguments()[0], "multi")) return refusal;
     if (!in_multi()) transaction().refused = true;
     transaction().open = transaction().broken = true;
+    return refusal;
   }
-  if (refusal != nullptr) return refusal;
   const bool waits = command->within_multi != Command::WithinMulti::acts;
   return in_multi() && waits ? &kQueue : command;
 }
@@ -223,7 +221,7 @@ void Session::reset() {
   authenticated_ = service_.options().password.empty();
   parser_.set_stranger(!authenticated_);
   take_transaction();
-  protocol = Protocol::resp2;
+  reply_.use(Protocol::resp2);
   name.clear();
 }
 
@@ -239,7 +237,7 @@ bool Session::start_next() {
   switch (command_->shape) {
     case Command::Shape::at_once:
       if (jobs_ > 0) return false;
-      conclude_at_once();
+      run_at_once();
       return true;
     case Command::Shape::each_key:
       return start_each_key();
@@ -255,14 +253,12 @@ bool Session::start_next() {
   return true;
 }
 
-void Session::conclude_at_once() {
-  at_once_.reset();
-  at_once_.command = command_;
-  at_once_.session = this;
-  const std::span<const std::string_view> words = parser_.arguments();
-  at_once_.arguments.assign(words.begin(), words.end());
-  Reply reply(output_, protocol);
-  command_->conclude(at_once_, reply);
+void Session::run_at_once() {
+  at_once_.begin(*command_, *this, parser_.arguments());
+  at_once_.task = command_->run(at_once_, reply_);
+  DUNLIN_ASSERT(at_once_.task.done(), "a command of the shape at_once awaits nothing");
+  conclude(at_once_, reply_);
+  at_once_.task.end();
   finish_request();
 }
 
@@ -271,7 +267,7 @@ bool Session::start_each_key() {
   if (next_part_ == 0) {
     if (jobs_ > 0) return false;
     tally = {};
-    if (command_->is_array) Reply(output_, protocol).array(words.size() - 1);
+    if (command_->is_array) reply_.array(words.size() - 1);
     next_part_ = 1;
   }
   if (next_part_ < words.size()) {
@@ -282,8 +278,8 @@ bool Session::start_each_key() {
     return true;
   }
   if (jobs_ > 0) return false;
-  if (command_->conclude != nullptr) {
-    conclude_at_once();
+  if (command_->run != nullptr) {
+    run_at_once();
   } else {
     finish_request();
   }
@@ -316,15 +312,15 @@ bool Session::start_job(const Command& command, std::span<const std::string_view
   queue_[(first_ + jobs_) % kMaxJobs] = service_.take_job();
   Job& job = *queue_[(first_ + jobs_) % kMaxJobs];
   ++jobs_;
-  job.command = &command;
-  job.session = this;
-  job.arguments.assign(arguments.begin(), arguments.end());
+  job.begin(command, *this, arguments);
   job.key_hash = key_hash;
   job.call = call;
   call->owner = &job;
   if (command.shape == Command::Shape::one_key) job.order.key = arguments[command.first_key];
-  job.error = command.begin(job);
-  if (job.error != nullptr) {
+  job.task = command.run(job, reply_);
+  if (job.task.done()) {
+    DUNLIN_ASSERT(command.shape != Command::Shape::one_key || job.error != nullptr,
+                  "RSP-J2: a command on one key writes nothing before its first call has ended");
     job.state = Job::State::ended;
   } else {
     start_call(job);
@@ -345,8 +341,7 @@ void Session::start_call(Job& job) {
 void Session::retire() {
   while (jobs_ > 0 && head().state == Job::State::ended && !(backlogged() && !abandoned_) &&
          has_time()) {
-    Reply reply(output_, protocol);
-    if (conclude(head(), reply)) {
+    if (conclude(head(), reply_)) {
       pop();
     } else {
       start_call(head());
@@ -359,18 +354,19 @@ void Session::retire() {
 }
 
 bool Session::conclude(Job& job, Reply& reply) {
-  const Ending ending = job.call->ending();
-  if (job.command->is_silent_part) {
-    if (job.error != nullptr && tally.error == nullptr) tally.error = job.error;
-    if (job.error == nullptr && ending != Ending::ok && tally.ending == Ending::ok)
-      tally.ending = ending;
-    return job.error != nullptr || ending != Ending::ok || job.command->conclude(job, reply);
+  Ending ending = Ending::ok;
+  if (job.error == nullptr && !job.task.done()) {
+    ending = end_of(job);
+    if (ending == Ending::ok) job.task.resume();
+    if (ending == Ending::ok && !job.task.done()) return false;
   }
-  // An error that `decide` has found stands, whatever became of the call.
-  if (job.error == nullptr && ending != Ending::ok && !is_passed_over(job, ending))
-    return reply.error(describe(ending));
-  if (job.error == nullptr) return job.command->conclude(job, reply);
-  return reply.error(job.error);
+  if (job.command->is_silent_part) {
+    if (tally.error == nullptr) tally.error = job.error;
+    if (tally.ending == Ending::ok) tally.ending = ending;
+  } else if (job.error != nullptr || ending != Ending::ok) {
+    reply.error(job.error != nullptr ? job.error : describe(ending));
+  }
+  return true;
 }
 
 void Session::pop() {

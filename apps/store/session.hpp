@@ -71,11 +71,11 @@ class Session {
     const char* error = nullptr;
   };
   Tally tally;
-  Protocol protocol = Protocol::resp2;
   std::string name;     // CLIENT SETNAME
   std::string address;  // the client's, for CLIENT LIST
   [[nodiscard]] Service& service() const noexcept { return service_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] Protocol protocol() const noexcept { return reply_.protocol(); }
   [[nodiscard]] const std::string& mistake() const noexcept { return parser_.mistake(); }
   [[nodiscard]] bool authenticated() const noexcept { return authenticated_; }
   void authenticate() noexcept;
@@ -97,7 +97,7 @@ class Session {
   /// By the clock of KeyValues: the beginning of the connection, and its last request.
   [[nodiscard]] std::uint64_t began_ms() const noexcept { return began_ms_; }
   [[nodiscard]] std::uint64_t asked_ms() const noexcept { return asked_ms_; }
-  /// Writes the reply of a job whose call has ended. Returns false if there is a further step.
+  /// Goes on with a job whose call has ended. Returns false if it has ordered a further one.
   bool conclude(Job& job, Reply& reply);
 
   bool marked_runnable = false;  // the service's
@@ -109,7 +109,7 @@ class Session {
   bool start_next();
   bool start_each_key();
   bool start_job(const Command& command, std::span<const std::string_view> arguments);
-  void conclude_at_once();
+  void run_at_once();
   void finish_request();
   [[nodiscard]] bool conflicts(const Command& command, std::size_t key_hash) const noexcept;
   [[nodiscard]] bool has_time() { return !service_.is_due() || wait_for_poll(); }
@@ -149,6 +149,7 @@ class Session {
   std::size_t jobs_ = 0;
 
   std::string output_;
+  Reply reply_{output_, Protocol::resp2};
   std::size_t sent_ = 0;
   bool held_back_ = false;  // the last proceed() stopped because of the backlog
 };

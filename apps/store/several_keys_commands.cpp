@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "store/command_table.hpp"
 #include "store/session.hpp"
@@ -9,85 +12,65 @@ namespace {
 
 using Shape = Command::Shape;
 
-TransactionKey& key_at(Job& job, std::size_t argument) noexcept {
-  return job.keys[job.add_key(job.arguments[argument])];
-}
-
-void put(TransactionKey& key, std::string_view value, std::uint64_t ttl_ns) noexcept {
-  key.change = {.action = Change::Action::put, .value = value, .ttl_ns = ttl_ns};
-}
-
 // --- MSETNX --------------------------------------------------------------------------------------
 
-bool decide_msetnx(void* context, std::span<TransactionKey> keys) {
-  Job& job = *static_cast<Job*>(context);
-  job.number = 0;
-  for (const TransactionKey& key : keys)
-    if (key.found) return false;
-  for (std::size_t i = 1; i < job.arguments.size(); i += 2)
-    put(key_at(job, i), job.arguments[i + 1], kForeverNs);
-  job.number = 1;
-  return true;
-}
-
-const char* begin_msetnx(Job& job) {
-  if (job.arguments.size() % 2 == 0) return "ERR wrong number of arguments for 'msetnx' command";
-  for (std::size_t i = 1; i < job.arguments.size(); i += 2) {
-    if (has_mark(job.arguments[i + 1])) return kMarked;
-    job.add_key(job.arguments[i]);
-    if (job.keys.size() > kMaxTransactionWrites) return kTooManyChanges;
+Task msetnx(Job& job, Reply& reply) {
+  const auto& words = job.arguments;
+  if (words.size() % 2 == 0) co_return "ERR wrong number of arguments for 'msetnx' command";
+  std::vector<TransactionKey> keys;
+  for (std::size_t i = 1; i < words.size(); i += 2) {
+    if (has_mark(words[i + 1])) co_return kMarked;
+    add_key(keys, words[i]);
+    if (keys.size() > kMaxTransactionWrites) co_return kTooManyChanges;
   }
-  job.order_transaction(decide_msetnx);
-  return nullptr;
+  bool all_are_new = false;
+  co_await job.transact(keys, [&] {
+    all_are_new = std::ranges::none_of(keys, &TransactionKey::found);
+    if (!all_are_new) return false;
+    for (std::size_t i = 1; i < words.size(); i += 2)
+      keys[add_key(keys, words[i])].change = put(words[i + 1], kForeverNs);
+    return true;
+  });
+  co_return reply.integer(all_are_new ? 1 : 0);
 }
 
 // --- RENAME, RENAMENX, COPY ----------------------------------------------------------------------
 
-void order_on_two(Job& job, Order::DecideKeys decide) {
-  job.add_key(job.arguments[1]);
-  job.add_key(job.arguments[2]);
-  job.order_transaction(decide);
+/// The keys of a command on two of them, which may be the same.
+struct TwoKeys {
+  explicit TwoKeys(const Job& job)
+      : from_place(add_key(keys, job.arguments[1])), to_place(add_key(keys, job.arguments[2])) {}
+  [[nodiscard]] TransactionKey& from() noexcept { return keys[from_place]; }
+  [[nodiscard]] TransactionKey& to() noexcept { return keys[to_place]; }
+
+  std::vector<TransactionKey> keys;
+  std::size_t from_place;
+  std::size_t to_place;
+};
+
+Task rename(Job& job, Reply& reply) {
+  TwoKeys two(job);
+  const bool only_if_new = is_word(job.arguments[0], "renamenx");
+  bool is_renamed = false;
+  co_await job.transact(two.keys, [&] {
+    if (!two.from().found) {
+      job.fail("ERR no such key");
+      return false;
+    }
+    is_renamed = !only_if_new || !two.to().found;
+    if (!is_renamed || two.from_place == two.to_place) return false;
+    two.to().change = put(two.from().value, two.from().ttl_ns);
+    two.from().change = kErase;
+    return true;
+  });
+  co_return only_if_new ? reply.integer(is_renamed ? 1 : 0) : reply.ok();
 }
 
-/// job.flag: only if the new key is absent.
-bool decide_rename(void* context, std::span<TransactionKey>) {
-  Job& job = *static_cast<Job*>(context);
-  TransactionKey& from = key_at(job, 1);
-  TransactionKey& to = key_at(job, 2);
-  job.error = from.found ? nullptr : "ERR no such key";
-  job.number = job.flag && to.found ? 0 : 1;
-  if (job.error != nullptr || job.number == 0 || &from == &to) return false;
-  put(to, from.value, from.ttl_ns);
-  from.change.action = Change::Action::erase;
-  return true;
-}
-
-const char* begin_rename(Job& job) {
-  order_on_two(job, decide_rename);
-  return nullptr;
-}
-
-const char* begin_renamenx(Job& job) {
-  job.flag = true;
-  return begin_rename(job);
-}
-
-/// job.flag: also if the other key is there.
-bool decide_copy(void* context, std::span<TransactionKey>) {
-  Job& job = *static_cast<Job*>(context);
-  const TransactionKey& from = key_at(job, 1);
-  TransactionKey& to = key_at(job, 2);
-  job.number = from.found && (job.flag || !to.found) ? 1 : 0;
-  if (job.number != 0) put(to, from.value, from.ttl_ns);
-  return job.number != 0;
-}
-
-const char* begin_copy(Job& job) {
-  const auto& words = job.arguments;
+const char* parse_copy(std::span<const std::string_view> words, bool& replaces) {
   for (std::size_t i = 3; i < words.size(); ++i) {
     std::int64_t database = 0;
     if (is_word(words[i], "replace")) {
-      job.flag = true;
+      replaces = true;
     } else if (is_word(words[i], "db") && i + 1 < words.size()) {
       if (!parse_integer(words[++i], database)) return kNotAnInteger;
       if (database != 0) return "ERR DB index is out of range";
@@ -95,34 +78,41 @@ const char* begin_copy(Job& job) {
       return kSyntaxError;
     }
   }
-  if (words[1] == words[2]) return "ERR source and destination objects are the same";
-  order_on_two(job, decide_copy);
-  return nullptr;
+  return words[1] == words[2] ? "ERR source and destination objects are the same" : nullptr;
 }
 
-constexpr Command on_two_keys(std::string_view name, int arity, const char* (*begin)(Job&),
-                              bool (*conclude)(Job&, Reply&)) {
+Task copy(Job& job, Reply& reply) {
+  bool replaces = false;
+  if (const char* const wrong = parse_copy(job.arguments, replaces)) co_return wrong;
+  TwoKeys two(job);
+  bool is_copied = false;
+  co_await job.transact(two.keys, [&] {
+    is_copied = two.from().found && (replaces || !two.to().found);
+    if (is_copied) two.to().change = put(two.from().value, two.from().ttl_ns);
+    return is_copied;
+  });
+  co_return reply.integer(is_copied ? 1 : 0);
+}
+
+constexpr Command on_two_keys(std::string_view name, int arity, Task (*run)(Job&, Reply&)) {
   return {.name = name,
           .arity = arity,
           .shape = Shape::several_keys,
           .changes = true,
-          .begin = begin,
-          .conclude = conclude,
+          .run = run,
           .last_key = 2};
 }
 
-constexpr std::array kSeveralKeysCommands{
-    on_two_keys("rename", 3, begin_rename, conclude_ok),
-    on_two_keys("renamenx", 3, begin_renamenx, conclude_number),
-    on_two_keys("copy", -3, begin_copy, conclude_number),
-    Command{.name = "msetnx",
-            .arity = -3,
-            .shape = Shape::several_keys,
-            .changes = true,
-            .begin = begin_msetnx,
-            .conclude = conclude_number,
-            .last_key = 0,
-            .words_of_part = 2}};
+constexpr std::array kSeveralKeysCommands{on_two_keys("rename", 3, rename),
+                                          on_two_keys("renamenx", 3, rename),
+                                          on_two_keys("copy", -3, copy),
+                                          Command{.name = "msetnx",
+                                                  .arity = -3,
+                                                  .shape = Shape::several_keys,
+                                                  .changes = true,
+                                                  .run = msetnx,
+                                                  .last_key = 0,
+                                                  .words_of_part = 2}};
 
 }  // namespace
 

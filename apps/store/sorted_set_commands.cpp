@@ -1,19 +1,19 @@
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "store/command_table.hpp"
 #include "store/element_scan.hpp"
 #include "store/real_number.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/typed_value.hpp"
 
 /// Commands on sorted sets, each of which is one value of the store.
 namespace dunlin::app::resp {
@@ -48,7 +48,9 @@ struct AddOptions {
   std::size_t first = 2;  // the argument that is the first score
 };
 
+/// ZINCRBY is ZADD with INCR.
 AddOptions parse_add_options(const Job& job) noexcept {
+  if (is_word(job.arguments[0], "zincrby")) return {.increments = true};
   AddOptions options;
   for (; options.first < job.arguments.size(); ++options.first) {
     const std::string_view word = job.arguments[options.first];
@@ -71,67 +73,8 @@ AddOptions parse_add_options(const Job& job) noexcept {
   return options;
 }
 
-/// ZINCRBY is ZADD with INCR.
-AddOptions options_of(const Job& job) noexcept {
-  if (is_word(job.arguments[0], "zincrby")) return {.increments = true};
-  return parse_add_options(job);
-}
-
-/// What the command does to one member, as Redis counts it.
-struct AddCounts {
-  std::int64_t added = 0;
-  std::int64_t updated = 0;
-};
-
 /// Returns an error, or null.
-const char* add(NamedMembers::Named& named, double score, const AddOptions& options,
-                AddCounts& counts, bool& was_done) noexcept {
-  was_done = false;
-  if (!named.is_there) {
-    if (options.only_there) return nullptr;
-    ++counts.added;
-  } else {
-    if (options.only_new) return nullptr;
-    if (options.increments) score += named.score;
-    if (std::isnan(score)) return "ERR resulting score is not a number (NaN)";
-    if (options.only_less && score >= named.score) return nullptr;
-    if (options.only_greater && score <= named.score) return nullptr;
-    was_done = true;
-    if (score == named.score) return nullptr;
-    ++counts.updated;
-  }
-  named.score = score;
-  named.is_there = named.changed = was_done = true;
-  return nullptr;
-}
-
-Change decide_zadd(void* context, std::optional<std::string_view> current) {
-  Job& job = *static_cast<Job*>(context);
-  if (refuses(job, current, kSortedSetMark)) return {};
-  const AddOptions options = options_of(job);
-  const auto pairs = std::span<const std::string_view>(job.arguments).subspan(options.first);
-  NamedMembers members(pairs.subspan(1), 2);
-  members.locate(current.value_or(std::string_view()));
-  AddCounts counts;
-  for (std::size_t i = 0; i < pairs.size(); i += 2) {
-    double score = 0;
-    static_cast<void>(parse_score(pairs[i], score));  // the beginning has looked
-    NamedMembers::Named& named = members[pairs[i + 1]];
-    job.error = add(named, score, options, counts, job.flag);
-    if (job.error != nullptr) return {};
-    if (options.increments) job.number = std::bit_cast<std::int64_t>(named.score);
-  }
-  if (!options.increments)
-    job.number = counts.added + (options.counts_changes ? counts.updated : 0);
-  if (counts.added + counts.updated == 0) return {};
-  members.write(current.value_or(std::string_view()), job.scratch);
-  if (job.scratch.size() <= kMaxArgumentBytes)
-    return {.action = Change::Action::put, .value = job.scratch};
-  return job.fail(kSetTooLarge);
-}
-
-const char* begin_zadd(Job& job) {
-  const AddOptions options = parse_add_options(job);
+const char* check_add(const Job& job, const AddOptions& options) {
   const std::size_t words = job.arguments.size() - options.first;
   if (words == 0 || words % 2 != 0) return kSyntaxError;
   if (options.only_new && options.only_there)
@@ -140,57 +83,97 @@ const char* begin_zadd(Job& job) {
     return "ERR GT, LT, and/or NX options at the same time are not compatible";
   if (options.increments && words > 2)
     return "ERR INCR option supports a single increment-element pair";
-  double score = 0;
-  for (std::size_t i = options.first; i < job.arguments.size(); i += 2)
-    if (!parse_score(job.arguments[i], score)) return kNotAFloat;
-  return begin_update(job, decide_zadd);
+  return nullptr;
 }
 
-const char* begin_zincrby(Job& job) {
-  double score = 0;
-  if (!parse_score(job.arguments[2], score)) return kNotAFloat;
-  return begin_update(job, decide_zadd);
+/// What the command does to the members, as Redis counts it.
+struct AddResult {
+  std::int64_t added = 0;
+  std::int64_t updated = 0;
+  std::optional<double> score =
+      {};  // of the last member, unless the options have left it as it was
+};
+
+/// Returns an error, or null.
+const char* add(NamedMembers::Named& named, double score, const AddOptions& options,
+                AddResult& result) noexcept {
+  result.score.reset();
+  if (!named.is_there) {
+    if (options.only_there) return nullptr;
+    ++result.added;
+  } else {
+    if (options.only_new) return nullptr;
+    if (options.increments) score += named.score;
+    if (std::isnan(score)) return "ERR resulting score is not a number (NaN)";
+    if (options.only_less && score >= named.score) return nullptr;
+    if (options.only_greater && score <= named.score) return nullptr;
+    result.score = named.score;
+    if (score == named.score) return nullptr;
+    ++result.updated;
+  }
+  result.score = named.score = score;
+  named.is_there = named.changed = true;
+  return nullptr;
 }
 
-bool conclude_zadd(Job& job, Reply& reply) {
-  if (!options_of(job).increments) return reply.integer(job.number);
-  if (job.flag) return reply.real(std::bit_cast<double>(job.number));
-  return reply.null();
+Task zadd(Job& job, Reply& reply) {
+  const AddOptions options = parse_add_options(job);
+  if (const char* const wrong = check_add(job, options)) co_return wrong;
+  const auto pairs = std::span<const std::string_view>(job.arguments).subspan(options.first);
+  std::vector<double> scores(pairs.size() / 2);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (!parse_score(pairs[2 * i], scores[i])) co_return kNotAFloat;
+  AddResult result;
+  std::string after;
+  co_await job.update(kSortedSetMark, [&](std::optional<std::string_view> current) -> Change {
+    const std::string_view set = current.value_or("");
+    NamedMembers members(pairs.subspan(1), 2);
+    members.locate(set);
+    result = {};
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      if (const char* const wrong = add(members[pairs[2 * i + 1]], scores[i], options, result))
+        return job.fail(wrong);
+    if (result.added + result.updated == 0) return {};
+    members.write(set, after);
+    return after.size() <= kMaxArgumentBytes ? put(after) : job.fail(kSetTooLarge);
+  });
+  if (!options.increments)
+    co_return reply.integer(result.added + (options.counts_changes ? result.updated : 0));
+  co_return result.score ? reply.real(*result.score) : reply.null();
 }
 
-Change decide_zrem(void* context, std::optional<std::string_view> current) {
-  Job& job = *static_cast<Job*>(context);
-  job.number = 0;
-  if (refuses(job, current, kSortedSetMark) || !current) return {};
-  NamedMembers members(std::span<const std::string_view>(job.arguments).subspan(2), 1);
-  members.locate(*current);
-  job.number = static_cast<std::int64_t>(members.remove());
-  if (job.number == 0) return {};
-  members.write(*current, job.scratch);
-  if (job.scratch.size() == kMarkBytes) return {.action = Change::Action::erase};
-  return {.action = Change::Action::put, .value = job.scratch};
+Task zrem(Job& job, Reply& reply) {
+  std::string after;
+  std::size_t removed = 0;
+  co_await job.update(kSortedSetMark, [&](std::optional<std::string_view> current) -> Change {
+    NamedMembers members(std::span<const std::string_view>(job.arguments).subspan(2), 1);
+    members.locate(current.value_or(""));
+    removed = members.remove();
+    if (removed == 0) return {};
+    members.write(*current, after);
+    return after.size() == kMarkBytes ? kErase : put(after);
+  });
+  co_return reply.integer(static_cast<std::int64_t>(removed));
 }
-
-const char* begin_zrem(Job& job) { return begin_update(job, decide_zrem); }
 
 // --- ZSCORE, ZCARD -------------------------------------------------------------------------------
 
-bool conclude_zscore(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
-  if (const auto member = SortedSet::find(*set, job.arguments[2])) return reply.real(member->score);
-  return reply.null();
+Task zscore(Job& job, Reply& reply) {
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
+  const auto member = SortedSet::find(*set, job.arguments[2]);
+  co_return member ? reply.real(member->score) : reply.null();
 }
 
-bool conclude_zcard(Job& job, Reply& reply) {
-  if (const auto set = value_of(*job.call, kSortedSetMark, reply))
-    reply.integer(static_cast<std::int64_t>(SortedSet::count(*set)));
-  return true;
+Task zcard(Job& job, Reply& reply) {
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
+  co_return reply.integer(static_cast<std::int64_t>(SortedSet::count(*set)));
 }
 
-bool conclude_zmscore(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
+Task zmscore(Job& job, Reply& reply) {
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
   const auto names = std::span<const std::string_view>(job.arguments).subspan(2);
   NamedMembers members(names, 1);
   members.locate(*set);
@@ -202,22 +185,18 @@ bool conclude_zmscore(Job& job, Reply& reply) {
       reply.null();
     }
   }
-  return true;
-}
-
-const char* begin_zscan(Job& job) {
-  ElementScan words;
-  if (const char* const wrong = parse_element_scan(job, words)) return wrong;
-  return words.names_only ? kSyntaxError : begin_read(job);
+  co_return Replied{};
 }
 
 /// Returns all members at once, as Redis does with a small set.
-bool conclude_zscan(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
+Task zscan(Job& job, Reply& reply) {
   ElementScan words;
-  static_cast<void>(parse_element_scan(job, words));  // the beginning has looked
-  Reply elements(job.scratch, Protocol::resp2);       // scores are strings in each protocol
+  if (const char* const wrong = parse_element_scan(job, words)) co_return wrong;
+  if (words.names_only) co_return kSyntaxError;
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
+  std::string text;
+  Reply elements(text, Protocol::resp2);  // scores are strings in each protocol
   std::size_t count = 0;
   SortedSet members(*set);
   while (const auto member = members.next()) {
@@ -226,20 +205,16 @@ bool conclude_zscan(Job& job, Reply& reply) {
     elements.real(member->score);
     count += 2;
   }
-  reply.array(2);
-  reply.bulk("0");
-  reply.array(count);
-  return reply.raw(job.scratch);
+  co_return reply_scan("0", count, text, reply);
 }
 
-constexpr std::array kSortedSetCommands{
-    Command{"zadd", -4, Shape::one_key, true, begin_zadd, conclude_zadd},
-    Command{"zincrby", 4, Shape::one_key, true, begin_zincrby, conclude_zadd},
-    Command{"zrem", -3, Shape::one_key, true, begin_zrem, conclude_number},
-    Command{"zscore", 3, Shape::one_key, false, begin_read, conclude_zscore},
-    Command{"zcard", 2, Shape::one_key, false, begin_read, conclude_zcard},
-    Command{"zmscore", -3, Shape::one_key, false, begin_read, conclude_zmscore},
-    Command{"zscan", -3, Shape::one_key, false, begin_zscan, conclude_zscan}};
+constexpr std::array kSortedSetCommands{Command{"zadd", -4, Shape::one_key, true, zadd},
+                                        Command{"zincrby", 4, Shape::one_key, true, zadd},
+                                        Command{"zrem", -3, Shape::one_key, true, zrem},
+                                        Command{"zscore", 3, Shape::one_key, false, zscore},
+                                        Command{"zcard", 2, Shape::one_key, false, zcard},
+                                        Command{"zmscore", -3, Shape::one_key, false, zmscore},
+                                        Command{"zscan", -3, Shape::one_key, false, zscan}};
 
 }  // namespace
 

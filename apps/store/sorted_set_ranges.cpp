@@ -8,7 +8,6 @@
 #include "store/command_table.hpp"
 #include "store/session.hpp"
 #include "store/sorted_set.hpp"
-#include "store/typed_value.hpp"
 
 /// Commands on the members of a sorted set that lie in a range of ranks or scores.
 namespace dunlin::app::resp {
@@ -158,7 +157,7 @@ const char* parse_plain_range(const Job& job, Range& range) {
 
 // --- ZRANGE and its older forms ------------------------------------------------------------------
 
-void reply_members(Found found, const Range& range, Reply& reply) {
+Replied reply_members(Found found, const Range& range, Reply& reply) {
   const bool in_pairs = range.with_scores && reply.protocol() == Protocol::resp3;
   reply.array(range.with_scores && !in_pairs ? found.count * 2 : found.count);
   std::vector<SortedSet::Member> members;
@@ -170,102 +169,78 @@ void reply_members(Found found, const Range& range, Reply& reply) {
     reply.bulk(member.name);
     if (range.with_scores) reply.real(member.score);
   }
+  return {};
 }
 
-const char* begin_zrange(Job& job) {
+Task zrange(Job& job, Reply& reply) {
   Range range;
-  if (const char* const wrong = parse_range(job, range)) return wrong;
-  return begin_read(job);
-}
-
-bool conclude_zrange(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
-  Range range;
-  static_cast<void>(parse_range(job, range));  // the beginning has looked
-  reply_members(find(*set, range), range, reply);
-  return true;
+  if (const char* const wrong = parse_range(job, range)) co_return wrong;
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
+  co_return reply_members(find(*set, range), range, reply);
 }
 
 // --- ZCOUNT, ZREMRANGEBYSCORE, ZREMRANGEBYRANK ---------------------------------------------------
 
-const char* begin_zcount(Job& job) {
+Task zcount(Job& job, Reply& reply) {
   Range range;
-  if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  return begin_read(job);
+  if (const char* const wrong = parse_plain_range(job, range)) co_return wrong;
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
+  co_return reply.integer(static_cast<std::int64_t>(find(*set, range).count));
 }
 
-bool conclude_zcount(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
+Task zremrange(Job& job, Reply& reply) {
   Range range;
-  static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
-  return reply.integer(static_cast<std::int64_t>(find(*set, range).count));
-}
-
-Change decide_zremrange(void* context, std::optional<std::string_view> current) {
-  Job& job = *static_cast<Job*>(context);
-  job.number = 0;
-  if (refuses(job, current, kSortedSetMark) || !current) return {};
-  Range range;
-  static_cast<void>(parse_plain_range(job, range));  // the beginning has looked
-  const Found found = find(*current, range);
-  if (found.count == 0) return {};
-  job.number = static_cast<std::int64_t>(found.count);
-  job.scratch.assign(kSortedSetMark);
-  SortedSet members(*current);
-  std::size_t rank = 0;
-  for (auto member = members.next(); member; member = members.next(), ++rank)
-    if (rank < found.before || rank >= found.before + found.count) job.scratch += member->bytes;
-  if (job.scratch.size() == kMarkBytes) return {.action = Change::Action::erase};
-  return {.action = Change::Action::put, .value = job.scratch};
-}
-
-const char* begin_zremrange(Job& job) {
-  Range range;
-  if (const char* const wrong = parse_plain_range(job, range)) return wrong;
-  return begin_update(job, decide_zremrange);
+  if (const char* const wrong = parse_plain_range(job, range)) co_return wrong;
+  std::string after;
+  std::size_t removed = 0;
+  co_await job.update(kSortedSetMark, [&](std::optional<std::string_view> current) -> Change {
+    const std::string_view set = current.value_or("");
+    const Found found = find(set, range);
+    removed = found.count;
+    if (removed == 0) return {};
+    after.assign(kSortedSetMark);
+    SortedSet members(set);
+    std::size_t rank = 0;
+    for (auto member = members.next(); member; member = members.next(), ++rank)
+      if (rank < found.before || rank >= found.before + removed) after += member->bytes;
+    return after.size() == kMarkBytes ? kErase : put(after);
+  });
+  co_return reply.integer(static_cast<std::int64_t>(removed));
 }
 
 // --- ZRANK, ZREVRANK -----------------------------------------------------------------------------
 
-const char* begin_zrank(Job& job) {
+Task zrank(Job& job, Reply& reply) {
   const auto& words = job.arguments;
   if (words.size() > 4 || (words.size() == 4 && !is_word(words[3], "withscore")))
-    return kSyntaxError;
-  return begin_read(job);
-}
-
-bool conclude_zrank(Job& job, Reply& reply) {
-  const auto set = value_of(*job.call, kSortedSetMark, reply);
-  if (!set) return true;
-  const bool with_score = job.arguments.size() == 4;
+    co_return kSyntaxError;
+  const bool with_score = words.size() == 4;
+  const auto set = co_await job.read(kSortedSetMark);
+  if (!set) co_return kWrongType;
   SortedSet members(*set);
   std::int64_t rank = 0;
   auto member = members.next();
-  for (; member && member->name != job.arguments[2]; member = members.next()) ++rank;
-  if (!member) {
-    with_score ? reply.null_array() : reply.null();
-    return true;
-  }
-  if (is_word(job.arguments[0], "zrevrank"))
+  for (; member && member->name != words[2]; member = members.next()) ++rank;
+  if (!member) co_return with_score ? reply.null_array() : reply.null();
+  if (is_word(words[0], "zrevrank"))
     rank = static_cast<std::int64_t>(SortedSet::count(*set)) - 1 - rank;
   if (with_score) reply.array(2);
   reply.integer(rank);
   if (with_score) reply.real(member->score);
-  return true;
+  co_return Replied{};
 }
 
-constexpr std::array kRangeCommands{
-    Command{"zrange", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
-    Command{"zrevrange", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
-    Command{"zrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
-    Command{"zrevrangebyscore", -4, Shape::one_key, false, begin_zrange, conclude_zrange},
-    Command{"zcount", 4, Shape::one_key, false, begin_zcount, conclude_zcount},
-    Command{"zremrangebyscore", 4, Shape::one_key, true, begin_zremrange, conclude_number},
-    Command{"zremrangebyrank", 4, Shape::one_key, true, begin_zremrange, conclude_number},
-    Command{"zrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank},
-    Command{"zrevrank", -3, Shape::one_key, false, begin_zrank, conclude_zrank}};
+constexpr std::array kRangeCommands{Command{"zrange", -4, Shape::one_key, false, zrange},
+                                    Command{"zrevrange", -4, Shape::one_key, false, zrange},
+                                    Command{"zrangebyscore", -4, Shape::one_key, false, zrange},
+                                    Command{"zrevrangebyscore", -4, Shape::one_key, false, zrange},
+                                    Command{"zcount", 4, Shape::one_key, false, zcount},
+                                    Command{"zremrangebyscore", 4, Shape::one_key, true, zremrange},
+                                    Command{"zremrangebyrank", 4, Shape::one_key, true, zremrange},
+                                    Command{"zrank", -3, Shape::one_key, false, zrank},
+                                    Command{"zrevrank", -3, Shape::one_key, false, zrank}};
 
 }  // namespace
 

@@ -48,8 +48,6 @@ class StoreCall final : public Call {
       case Order::Kind::settle:
         store_.settle(operation_);
         return wait_for(operation_);
-      case Order::Kind::nothing:
-        return true;
       default:
         start_operation();
         return wait_for(operation_);

@@ -1,5 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <dunlin/limits.hpp>
 
@@ -14,38 +18,34 @@ namespace {
 using Shape = Command::Shape;
 using WithinMulti = Command::WithinMulti;
 
-bool multi(Job& job, Reply& reply) {
+Task multi(Job& job, Reply& reply) {
   Transaction& transaction = job.session->transaction();
-  if (transaction.open && !transaction.refused)
-    return reply.error("ERR MULTI calls can not be nested");
+  if (transaction.open && !transaction.refused) co_return "ERR MULTI calls can not be nested";
   transaction.open = true;
   transaction.broken = transaction.refused = false;
-  return reply.ok();
+  co_return reply.ok();
 }
 
-bool discard(Job& job, Reply& reply) {
-  if (!job.session->in_multi()) return reply.error("ERR DISCARD without MULTI");
+Task discard(Job& job, Reply& reply) {
+  if (!job.session->in_multi()) co_return "ERR DISCARD without MULTI";
   job.session->take_transaction();
-  return reply.ok();
+  co_return reply.ok();
 }
 
 /// UNWATCH in a transaction does nothing: EXEC has ended the watch before.
-bool unwatch(Job& job, Reply& reply) {
+Task unwatch(Job& job, Reply& reply) {
   job.session->take_transaction();
-  return reply.ok();
+  co_return reply.ok();
 }
 
 // --- WATCH ---------------------------------------------------------------------------------------
 
-const char* begin_watch_part(Job& job) {
-  job.order.kind = Order::Kind::get;
-  return job.session->in_multi() ? "ERR WATCH inside MULTI is not allowed" : nullptr;
-}
-
-bool conclude_watch_part(Job& job, Reply&) {
-  const char* const wrong = job.session->transaction().watch(job.arguments[1], job.call->version());
-  if (wrong != nullptr && job.session->tally.error == nullptr) job.session->tally.error = wrong;
-  return true;
+Task watch_part(Job& job, Reply&) {
+  if (job.session->in_multi()) co_return "ERR WATCH inside MULTI is not allowed";
+  const Call& call = co_await job.get();
+  if (const char* const wrong = job.session->transaction().watch(job.arguments[1], call.version()))
+    co_return wrong;
+  co_return Replied{};
 }
 
 // --- EXEC ----------------------------------------------------------------------------------------
@@ -56,76 +56,59 @@ bool has_changed(const Transaction::Watched& watched, std::span<const Transactio
   });
 }
 
-/// Runs the commands. job.flag: a watched key has changed.
-bool decide_exec(void* context, std::span<TransactionKey> keys) {
-  Job& job = *static_cast<Job*>(context);
-  const Transaction& transaction = *job.transaction;
-  job.error = nullptr;
-  job.scratch.clear();
-  job.flag = std::ranges::any_of(transaction.watched(),
-                                 [&](const auto& one) { return has_changed(one, keys); });
-  if (job.flag) return false;
-  job.overlay = std::make_shared<KeyOverlay>(keys);
-  KeyOverlay& overlay = *job.overlay;
-  job.session->service().look_soon();
+/// Returns the error if the commands have taken too much.
+const char* run_all(const Transaction& transaction, Session& session, KeyOverlay& overlay,
+                    std::string& replies) {
   for (const Transaction::Queued& queued : transaction.commands()) {
     const std::vector<std::string_view> words(queued.words.begin(), queued.words.end());
-    job.error =
-        overlay.run(*queued.command, *job.session, words, job.session->protocol, job.scratch);
-    if (job.error != nullptr) return false;
+    if (const char* const wrong =
+            overlay.run(*queued.command, session, words, session.protocol(), replies))
+      return wrong;
   }
-  if (overlay.settle()) return true;
-  job.error = kTooManyChanges;
-  return false;
+  return overlay.settle() ? nullptr : kTooManyChanges;
 }
 
-const char* begin_exec(Job& job) {
-  if (!job.session->in_multi()) return "ERR EXEC without MULTI";
-  job.transaction = job.session->take_transaction();
-  if (job.transaction->broken) return "EXECABORT Transaction discarded because of previous errors.";
-  for (const std::string& key : job.transaction->keys()) job.add_key(key);
-  job.order_transaction(decide_exec);
-  return nullptr;
+Task exec(Job& job, Reply& reply) {
+  if (!job.session->in_multi()) co_return "ERR EXEC without MULTI";
+  const std::unique_ptr<Transaction> transaction = job.session->take_transaction();
+  if (transaction->broken) co_return "EXECABORT Transaction discarded because of previous errors.";
+  std::vector<TransactionKey> keys;
+  for (const std::string& key : transaction->keys()) add_key(keys, key);
+  bool is_obsolete = false;  // a watched key has changed
+  std::optional<KeyOverlay> overlay;
+  std::string replies;
+  co_await job.transact(keys, [&] {
+    replies.clear();
+    is_obsolete = std::ranges::any_of(transaction->watched(),
+                                      [&](const auto& one) { return has_changed(one, keys); });
+    if (is_obsolete) return false;
+    overlay.emplace(keys);
+    job.session->service().look_soon();
+    job.error = run_all(*transaction, *job.session, *overlay, replies);
+    return job.error == nullptr;
+  });
+  if (is_obsolete) co_return reply.null_array();
+  reply.array(transaction->commands().size());
+  co_return reply.raw(replies);
 }
 
-bool conclude_exec(Job& job, Reply& reply) {
-  if (job.flag) {
-    reply.null_array();
-  } else {
-    reply.array(job.transaction->commands().size());
-    reply.raw(job.scratch);
-  }
-  return true;
-}
+constexpr Command kWatchPart = silent_part(-2, false, watch_part);
 
-constexpr Command kWatchPart = silent_part(-2, false, begin_watch_part, conclude_watch_part);
-
-constexpr Command at_once(std::string_view name, bool (*conclude)(Job&, Reply&),
-                          WithinMulti within_multi) {
-  return {.name = name,
-          .arity = 1,
-          .shape = Shape::at_once,
-          .changes = false,
-          .conclude = conclude,
-          .within_multi = within_multi};
-}
-
-constexpr std::array kTransactionCommands{at_once("multi", multi, WithinMulti::acts),
-                                          at_once("discard", discard, WithinMulti::acts),
-                                          at_once("unwatch", unwatch, WithinMulti::waits),
+constexpr std::array kTransactionCommands{at_once("multi", 1, multi, WithinMulti::acts),
+                                          at_once("discard", 1, discard, WithinMulti::acts),
+                                          at_once("unwatch", 1, unwatch, WithinMulti::waits),
                                           Command{.name = "watch",
                                                   .arity = -2,
                                                   .shape = Shape::each_key,
                                                   .changes = false,
-                                                  .conclude = conclude_tally,
+                                                  .run = reply_tally,
                                                   .within_multi = WithinMulti::acts,
                                                   .part = &kWatchPart},
                                           Command{.name = "exec",
                                                   .arity = 1,
                                                   .shape = Shape::all_keys,
                                                   .changes = true,
-                                                  .begin = begin_exec,
-                                                  .conclude = conclude_exec,
+                                                  .run = exec,
                                                   .within_multi = WithinMulti::acts}};
 
 }  // namespace

@@ -150,9 +150,7 @@ inline void FakeValues::FakeCall::take_effect() {
   found_ = changed_ = false;
   if (ending_ != Ending::ok) return;
   if (order_.kind == Order::Kind::scan) return scan();
-  if (order_.kind == Order::Kind::count || order_.kind == Order::Kind::settle ||
-      order_.kind == Order::Kind::nothing)
-    return;
+  if (order_.kind == Order::Kind::count || order_.kind == Order::Kind::settle) return;
   if (order_.kind == Order::Kind::transact) return transact();
   auto& entries = values_.entries;
   const std::string key(order_.key);
