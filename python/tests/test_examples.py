@@ -32,7 +32,10 @@ asyncio.run(run(json.load(sys.stdin)))
 
 
 def run(*command: str | pathlib.Path, given: str = "") -> str:
-    ended = subprocess.run([sys.executable, "-B", *command], input=given, capture_output=True, text=True, check=False)
+    # A busy host may not run a member for the second of silence after which the others would give it up.
+    environment = {**os.environ, "DUNLIN_SILENCE_TIMEOUT_MS": "0"}
+    ended = subprocess.run([sys.executable, "-B", *command], input=given, capture_output=True, text=True, check=False,
+                           env=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 
