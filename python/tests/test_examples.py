@@ -31,11 +31,14 @@ asyncio.run(run(json.load(sys.stdin)))
 """
 
 
+@pytest.fixture(autouse=True)
+def keep_silent_members(monkeypatch):
+    """A busy host may not run a member for the second of silence after which the others would give it up."""
+    monkeypatch.setenv("DUNLIN_SILENCE_TIMEOUT_MS", "0")
+
+
 def run(*command: str | pathlib.Path, given: str = "") -> str:
-    # A busy host may not run a member for the second of silence after which the others would give it up.
-    environment = {**os.environ, "DUNLIN_SILENCE_TIMEOUT_MS": "0"}
-    ended = subprocess.run([sys.executable, "-B", *command], input=given, capture_output=True, text=True, check=False,
-                           env=environment)
+    ended = subprocess.run([sys.executable, "-B", *command], input=given, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
 
